@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSL-1.0
 # Reads all headers in one process, without a warning:
 #   cmake -DHEADERS=<file of names> -DSCRATCH=<folder> -DALONE=<ON or OFF> -P headers.cmake -- <compiler> <flags>...
-# OFF: one unit includes them all, twice. ON: each is a part of one module of clang's and sees only what it includes,
-# from the standard library too: a name whose header is missing is an error, as in a unit that includes this header
-# alone, and also where a template names it that another header instantiates.
+# OFF: one unit includes them all, twice, behind the macros of other libraries (macros_of_others.hpp). ON: each is a part
+# of one module of clang's and sees only what it includes, from the standard library too: a name whose header is missing
+# is an error, as in a unit that includes this header alone, and also where a template names it that another header
+# instantiates.
 cmake_minimum_required(VERSION 3.22)
 include("${CMAKE_CURRENT_LIST_DIR}/behind_dashes.cmake")
 set(compile ${behind_dashes} -Wall -Wextra -Wpedantic -Werror)
@@ -22,6 +23,18 @@ function(read result)
     set(how -fmodules -Xclang -fmodules-local-submodule-visibility -fno-implicit-module-maps -fmodule-name=all
         -Xclang -emit-module -ferror-limit=0 -x c++ -c "${SCRATCH}/module.modulemap" -o "${SCRATCH}/all.pcm")
   else()
+    set(foreign "")
+    foreach(header IN LISTS ARGN)
+      file(STRINGS "${header}" hits REGEX "^#include <")
+      list(APPEND foreign ${hits})
+    endforeach()
+    list(FILTER foreign EXCLUDE REGEX "<varve/")
+    list(REMOVE_DUPLICATES foreign)
+    foreach(line IN LISTS foreign) # they were not written for such macros
+      string(REGEX MATCH "<[^>]*>" name "${line}")
+      string(APPEND text "#if __has_include(${name})\n#include ${name}\n#endif\n")
+    endforeach()
+    string(APPEND text "#include \"${CMAKE_CURRENT_LIST_DIR}/macros_of_others.hpp\"\n")
     foreach(header IN LISTS ARGN ARGN)
       string(APPEND text "#include \"${header}\"\n")
     endforeach()

@@ -33,7 +33,7 @@ int most_alive(program const& p, body const& b) {
     step const& s = p.steps[b.step_first + k];
     if (s.kind == step_kind::leave) use_sink(s.slot, k);
     bool const listed = s.kind != step_kind::fma && s.kind != step_kind::fnma;
-    for (int e = 0; s.kind != step_kind::none && e < s.count; ++e) use(listed ? p.slots[s.args + e] : s.in[e], k);
+    for (int e = 0; s.kind != step_kind::none && e < s.count; ++e) use(listed ? p.ports[s.args + e] : s.in[e], k);
   }
   for (int s = 0; s < b.sink_count && !b.ordered; ++s) use_sink(s, b.step_count);
   int most = 0;
@@ -55,7 +55,7 @@ void is_sound(program const& p) {
       step const& s = p.steps[b.step_first + k];
       bool const listed = s.kind != step_kind::fma && s.kind != step_kind::fnma;
       CHECK(s.kind != step_kind::none);
-      for (int e = 0; e < s.count; ++e) CHECK((listed ? p.slots[s.args + e] : s.in[e]) < k);
+      for (int e = 0; e < s.count; ++e) CHECK((listed ? p.ports[s.args + e] : s.in[e]) < k);
       if (s.kind != step_kind::leave) continue;
       sink const& x = p.sinks[b.sink_first + s.slot];
       CHECK(x.a < k);
@@ -99,7 +99,7 @@ int waiting(program const& p, body const& b) {
     bool const listed = s.kind != step_kind::fma && s.kind != step_kind::fnma,
                loaded = p.steps[b.step_first + k - 1].kind == step_kind::load;
     bool waits = false;
-    for (int e = 0; e < s.count; ++e) waits = waits || (listed ? p.slots[s.args + e] : s.in[e]) == k - 1;
+    for (int e = 0; e < s.count; ++e) waits = waits || (listed ? p.ports[s.args + e] : s.in[e]) == k - 1;
     n += waits && !loaded;
   }
   return n;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// The macros that <windows.h> defines do no harm, std's headers being read before.
+// Macros that headers of others define do no harm, std's headers being read before.
 #include <boost/hana/equal.hpp>
 #include <boost/hana/prepend.hpp>
 #include <boost/hana/size.hpp>
@@ -12,6 +12,7 @@
 #include <bit>
 #include <charconv>
 #include <chrono>
+#include <clocale>
 #include <cmath>
 #include <condition_variable>
 #include <cstring>
@@ -43,8 +44,9 @@
 #if __has_include(<xsimd/xsimd.hpp>)
 #include <xsimd/xsimd.hpp>
 #endif
-#define min(a, b) (((a) < (b)) ? (a) : (b))
-#define max(a, b) (((a) > (b)) ? (a) : (b))
+
+#include "../macros_of_others.hpp"
+
 #include <varve/export.hpp>
 #include <varve/interop/dlpack.hpp>
 #include <varve/io/csv.hpp>

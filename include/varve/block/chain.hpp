@@ -173,7 +173,7 @@ __attribute__((flatten)) void run_chain(std::size_t n, void* step, void const* c
   constexpr std::size_t L = kernel::lanes<T>, some = L * chain_width;
   auto const* const s = static_cast<block_step const*>(step);
   auto* const at = reinterpret_cast<std::byte const* const*>(places);
-  alignas(64) T near[most_near][some];
+  alignas(64) T near_values[most_near][some];
   alignas(64) T repeated[most_single][some];
   chain_link<T> links[most_links];
   int count = 0;
@@ -183,7 +183,7 @@ __attribute__((flatten)) void run_chain(std::size_t n, void* step, void const* c
       int const from = o < of.count ? of.in[o] : ~0; // what is none is not read
       bool const number = from == in_link, single = (of.single >> o & 1) != 0;
       kept = static_cast<char>(~from >= most_near && !number ? 1 + ~from - most_near : 0);
-      p = from >= 0 ? reinterpret_cast<T const*>(at[from]) : near[kept || number ? 0 : ~from];
+      p = from >= 0 ? reinterpret_cast<T const*>(at[from]) : near_values[kept || number ? 0 : ~from];
       moves = from >= 0 ? ~std::size_t{0} : 0;
       if (!number && (!single || kept)) return;
       T const one = number ? kernel::cast<T>(of.value) : *p;
@@ -195,7 +195,7 @@ __attribute__((flatten)) void run_chain(std::size_t n, void* step, void const* c
     operand(0, l.a_kept, l.a, l.a_moves), operand(1, l.b_kept, l.b, l.b_moves);
     l.out_moves = of.out < 0 ? 0 : ~std::size_t{0};
     l.out = of.out == no_place ? nullptr
-            : of.out < 0       ? near[~of.out]
+            : of.out < 0       ? near_values[~of.out]
                                : reinterpret_cast<T*>(const_cast<std::byte*>(at[of.out]));
     l.code = chain_code(l.op, l.a_kept), l.leaves = l.out || l.keep;
   }

@@ -49,7 +49,7 @@ struct prepared {
   std::vector<block_callee> callees;
 
   block_view view() const {
-    return {p.buffers.data(),   p.slots.data(),     p.stages.data(), p.calls.data(), p.bodies.data(),
+    return {p.buffers.data(),   p.ports.data(),     p.stages.data(), p.calls.data(), p.bodies.data(),
             p.groups.data(),    p.accesses.data(),  p.places.data(), p.steps.data(), p.sinks.data(),
             p.functions.data(), p.constants.data(), kernels.data(),  folds.data(),   callees.data()};
   }

@@ -60,7 +60,7 @@ private:
   }
   /// Addresses of the buffers in `count` slots, put down at `to`; what follows.
   std::byte** put(std::byte** to, int first, int count) const {
-    for (int k = 0; k < count; ++k) *to++ = at[v.slots[first + k]];
+    for (int k = 0; k < count; ++k) *to++ = at[v.ports[first + k]];
     return to;
   }
   void branch(stage const& s, call_info const& c) const {
@@ -75,10 +75,10 @@ private:
     int const carried = static_cast<int>(c.at[0][0]), walked = carried + static_cast<int>(c.at[0][1]);
     bool const open = c.condition >= 0, counted = c.at[0][3] != 0;
     index_t const n = c.at[1][0];
-    auto from = [&](int k) { return at[v.slots[s.in[1] + k]]; };
-    auto to = [&](int k) { return at[v.slots[s.in[2] + k]]; };
+    auto from = [&](int k) { return at[v.ports[s.in[1] + k]]; };
+    auto to = [&](int k) { return at[v.ports[s.in[2] + k]]; };
     auto bytes = [&](int slot) {
-      buffer const& b = buffer_of(v.slots[slot]);
+      buffer const& b = buffer_of(v.ports[slot]);
       return static_cast<std::size_t>(b.elements * itemsize(b.type));
     };
     auto row_bytes = [&](int slot) { return static_cast<index_t>(bytes(slot)) / (n ? n : 1); };
@@ -91,7 +91,7 @@ private:
     for (int k = 0; k < carried; ++k) std::memcpy(here[k], from(k), bytes(s.in[1] + k));
     index_t steps = n;
     if (counted)
-      on_dtype(buffer_of(v.slots[s.in[1] + walked]).type, "scan",
+      on_dtype(buffer_of(v.ports[s.in[1] + walked]).type, "scan",
                [&]<class T>() { steps = static_cast<index_t>(*reinterpret_cast<T const*>(from(walked))); });
     auto goes_on = [&](index_t step) {
       if (!open) return step < steps;

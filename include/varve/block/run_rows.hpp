@@ -36,7 +36,7 @@ private:
       auto** const at = reinterpret_cast<std::byte**>(mine);
       for (int q = 0; q < buffers; ++q) at[q] = buffer[q];
       for (int q = g.own_first; q < g.own_first + g.own_count; ++q)
-        at[v.slots[q]] = mine + addresses + (buffer[v.slots[q]] - scratch);
+        at[v.ports[q]] = mine + addresses + (buffer[v.ports[q]] - scratch);
       by_turns(v, g, at, mine + addresses, parts.begin(k), parts.begin(k + 1), false);
     });
   }

@@ -104,9 +104,9 @@ namespace detail {
 /// From where on 1 is nothing beside the square of a number: there the areas of hyperbolas are log(2 x).
 inline constexpr double nothing_beside_square = 1e10;
 template <value Z, value R>
-constexpr auto area_of_hyperbola(Z const& z, R const& near) {
-  auto const far = gt(z, nothing_beside_square); // the sum within `near` may be too large there
-  return where(far, add(log(where(far, z, 1)), 0.69314718055994530941723212145818), near);
+constexpr auto area_of_hyperbola(Z const& z, R const& usual) {
+  auto const is_far = gt(z, nothing_beside_square); // the sum within `usual` may be too large there
+  return where(is_far, add(log(where(is_far, z, 1)), 0.69314718055994530941723212145818), usual);
 }
 } // namespace detail
 /// Area of a hyperbola: log(x + sqrt(x^2 - 1)), NaN below 1.

@@ -56,16 +56,16 @@ inline constexpr struct gradient_along_t : composite_operator<gradient_along_t> 
     auto const at = [&](auto const& k) { return narrow(v, a, k, ints<1>{}); };
     auto const back = [&](auto const& k) { return at(on_dims(from_end, n, k)); };
     auto const middle = mul(sub(narrow(v, a, ints<2>{}, n), narrow(v, a, ints<0>{}, n)), 0.5 / h);
-    auto const near = [&](auto const& u, auto const& w) { return mul(sub(w, u), 1 / h); };
+    auto const two_points = [&](auto const& u, auto const& w) { return mul(sub(w, u), 1 / h); };
     auto const ends = [&](auto const& first, auto const& last) { return cat(std::make_tuple(first, middle, last), a); };
-    if (edge == 1) return ends(near(at(ints<0>{}), at(ints<1>{})), near(back(ints<2>{}), back(ints<1>{})));
-    auto const far = [&](auto const& f0, auto const& f1, auto const& f2, double sign) {
+    if (edge == 1) return ends(two_points(at(ints<0>{}), at(ints<1>{})), two_points(back(ints<2>{}), back(ints<1>{})));
+    auto const three_points = [&](auto const& f0, auto const& f1, auto const& f2, double sign) {
       return mul(sub(mul(f1, 2), add(mul(f0, 1.5), mul(f2, 0.5))), sign / h);
     };
     auto const third = on_dims([](dims const& m) { return dims{m[0] < 1 ? extent(1) : extent(2)}; }, n);
     auto const third_back = on_dims([](dims const& m) { return dims{m[0] < 1 ? extent(0) : m[0] - 1}; }, n);
-    return ends(far(at(ints<0>{}), at(ints<1>{}), at(third), 1),
-                far(back(ints<1>{}), back(ints<2>{}), at(third_back), -1));
+    return ends(three_points(at(ints<0>{}), at(ints<1>{}), at(third), 1),
+                three_points(back(ints<1>{}), back(ints<2>{}), at(third_back), -1));
   }
 } gradient_along{};
 

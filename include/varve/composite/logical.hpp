@@ -116,18 +116,18 @@ inline constexpr struct isclose_t : composite_operator<isclose_t> {
     if (rtol < 0 || atol < 0) refuse::argument_is_invalid(op_name, "tolerances must not be negative");
     if (dtype_of(x) != dtype_of(y)) refuse::dtype_is_not_supported("isclose of two dtypes:", name(dtype_of(y)));
     constexpr double infinity = std::numeric_limits<double>::infinity();
-    auto const near = [&](auto const& u, auto const& v) {
+    auto const is_near = [&](auto const& u, auto const& v) {
       auto const finite = mul(lt(abs(u), infinity), lt(abs(v), infinity));
       auto const same = maximum(eq(u, v), mul(finite, le(abs(sub(u, v)), add(mul(abs(v), rtol), atol))));
       return equal_nan ? maximum(same, mul(ne(u, u), ne(v, v))) : same;
     };
     if constexpr (std::derived_from<X, tensor>)
-      if (is_complex(dtype_of(x))) return near(x, y);
+      if (is_complex(dtype_of(x))) return is_near(x, y);
     auto const of_numbers = [&](auto const& u, auto const& v) {
       using wide = ints<static_cast<index_t>(dtype::float64)>;
-      return near(to(u, wide{}), to(v, wide{}));
+      return is_near(to(u, wide{}), to(v, wide{}));
     };
-    return choose(detail::is_floating_fact(x), near, of_numbers, x, y);
+    return choose(detail::is_floating_fact(x), is_near, of_numbers, x, y);
   }
 } isclose{};
 /// Are all elements close, as a bool of C++ (`torch.allclose`)? Shapes broadcast, as in `isclose`. A value that is

@@ -16,8 +16,8 @@ constexpr std::uint16_t half_bits(float x) {
   std::uint32_t const all = std::bit_cast<std::uint32_t>(x), a = all & 0x7FFFFFFFu, sign = (all >> 16) & 0x8000u;
   std::uint32_t const normal = ((a + 0xFFFu + ((a >> 13) & 1u)) >> 13) - (112u << 10); // carries into the exponent
   // below 2^-14 an element counts steps of 2^-24, which is what 0.5 leaves of the fraction
-  float const small = a < 0x38800000u ? std::bit_cast<float>(a) : 0.0f;
-  std::uint32_t const subnormal = std::bit_cast<std::uint32_t>(small + 0.5f) - 0x3F000000u;
+  float const tiny = a < 0x38800000u ? std::bit_cast<float>(a) : 0.0f;
+  std::uint32_t const subnormal = std::bit_cast<std::uint32_t>(tiny + 0.5f) - 0x3F000000u;
   std::uint32_t r = a < 0x38800000u ? subnormal : normal;
   r = a >= 0x477FF000u ? 0x7C00u : r;
   r = a > 0x7F800000u ? 0x7E00u : r;

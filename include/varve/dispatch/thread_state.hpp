@@ -80,9 +80,9 @@ struct thread_state {
   layer_stack* next_pre_dispatch() { return next(pre_dispatch, pre_infra); }
 
 private:
-  static layer_stack* next(layer_stack& users, layer_stack (&slots)[infra_modes]) {
+  static layer_stack* next(layer_stack& users, layer_stack (&of_infra)[infra_modes]) {
     if (users.top) return &users;
-    for (layer_stack& slot : slots)
+    for (layer_stack& slot : of_infra)
       if (slot.top) return &slot;
     return nullptr;
   }

@@ -70,7 +70,7 @@ VARVE_PART void run_region(auto const& mem, std::integer_sequence<int, A...>, st
   using sub = compiled<region_of<typename P::make, R>>;
   run_inner<sub, sizeof...(A), sizeof...(Q)>(
       mem,
-      {{address<P, P::value.slots[s.in[1] + A]>(mem)...}, {address<P, P::value.slots[s.in[2] + Q]>(mem)...}, nullptr});
+      {{address<P, P::value.ports[s.in[1] + A]>(mem)...}, {address<P, P::value.ports[s.in[2] + Q]>(mem)...}, nullptr});
 }
 } // namespace detail
 
@@ -78,7 +78,7 @@ namespace detail {
 /// Bytes of the buffer in slot `Slot`.
 template <class P, int Slot>
 VARVE_PART index_t bytes_of([[maybe_unused]] auto const& mem) {
-  constexpr buffer b = P::value.buffers[P::value.slots[Slot]];
+  constexpr buffer b = P::value.buffers[P::value.ports[Slot]];
   return number_of<b.elements>(mem) * itemsize(b.type);
 }
 /// Whether a step is little enough to be written twice.
@@ -138,7 +138,7 @@ template <class P, int First, int Count>
 constexpr std::array<std::ptrdiff_t, Count + 1> places_of_carried() {
   std::array<std::ptrdiff_t, Count + 1> r{};
   for (int k = 0; k < Count; ++k) {
-    buffer const& b = P::value.buffers[P::value.slots[First + k]];
+    buffer const& b = P::value.buffers[P::value.ports[First + k]];
     bool const one = !is_run_time(b.elements) && b.elements == 1 && r[k] >= 0 && Count <= 16;
     r[k + 1] = one ? r[k] + 16 : -1;
   }
@@ -147,7 +147,7 @@ constexpr std::array<std::ptrdiff_t, Count + 1> places_of_carried() {
 /// Where a carried value lies: in a place of the caller's own, or in the buffer of its slot.
 template <class P, int Slot>
 VARVE_PART void* place_of(auto const& mem, void* own) {
-  return own ? own : address<P, P::value.slots[Slot]>(mem);
+  return own ? own : address<P, P::value.ports[Slot]>(mem);
 }
 /// A loop: what is walked through and put out moves on by one row from step to step; what is carried lies in two places
 /// in turn. Outputs of steps that were not made are 0.
@@ -163,7 +163,7 @@ VARVE_PART void run_scan(auto const& mem, std::integer_sequence<int, A...>, std:
   index_t const argument_step[] = {(A >= carried && A < walked ? bytes_of<P, s.in[1] + A>(mem) / (n ? n : 1) : 0)...};
   index_t const result_step[] = {(Q >= carried ? bytes_of<P, s.in[2] + Q>(mem) / (n ? n : 1) : 0)...};
   memory<sizeof...(A), sizeof...(Q)> const all{
-      {address<P, P::value.slots[s.in[1] + A]>(mem)...}, {address<P, P::value.slots[s.in[2] + Q]>(mem)...}, nullptr};
+      {address<P, P::value.ports[s.in[1] + A]>(mem)...}, {address<P, P::value.ports[s.in[2] + Q]>(mem)...}, nullptr};
   constexpr auto place = places_of_carried<P, s.in[2], carried>();
   constexpr bool in_registers = !open && !counted && carried > 0 && place[carried] > 0 && is_short<sub>();
   alignas(16) std::byte own[2][in_registers ? place[carried] : 1];
@@ -177,7 +177,7 @@ VARVE_PART void run_scan(auto const& mem, std::integer_sequence<int, A...>, std:
                 : void()),
    ...);
   index_t steps = n;
-  if constexpr (counted) steps = static_cast<index_t>(*address<P, P::value.slots[s.in[1] + walked]>(mem));
+  if constexpr (counted) steps = static_cast<index_t>(*address<P, P::value.ports[s.in[1] + walked]>(mem));
   auto const goes_on = [&]([[maybe_unused]] void* const* now, index_t k) VARVE_PART {
     if constexpr (open) {
       using condition = compiled<region_of<typename P::make, c.condition>>;
@@ -308,11 +308,11 @@ inline constexpr bool is_short_enough = OperatorsWereTraced <= most_operators;
 
 /// Array sizes for programs of few operators, and for others. Compilers spend time and memory on each element of a
 /// constant's arrays, used or not.
-inline constexpr program_sizes small{256, 2048, 2048, 4096, 256, 256, 64, 256, 64, 64, 4096},
+inline constexpr program_sizes small_program{256, 2048, 2048, 4096, 256, 256, 64, 256, 64, 64, 4096},
     usual{4096, 32768, 32768, 65536, 4096, 4096, 1024, 4096, 1024, 1024, 65536};
 /// A function that traces to more operators is not planned in arrays of size `S`.
 template <program_sizes S>
-inline constexpr int most_operators_in = S.is(small) ? 256 : most_operators;
+inline constexpr int most_operators_in = S.is(small_program) ? 256 : most_operators;
 
 /// The program in arrays of size `S`.
 template <class Make, program_sizes S>
@@ -347,7 +347,7 @@ struct built<Make, S> {
       p.writes_arguments = true; // refused where the message is short
       return {p, sizes, guards, 0, sized_problem::writes};
     }
-    if (S.is(small) && traced[0].operations() > most_operators_in<S>) {
+    if (S.is(small_program) && traced[0].operations() > most_operators_in<S>) {
       program p;
       p.traced_operators = traced[0].operations();
       return {p, sizes, guards, 0, sized_problem::none};
@@ -380,10 +380,10 @@ struct fitted : std::conditional_t<S.holds(First::value.used), First, built<Make
 template <class Make, class First, program_sizes S>
 struct fitted<Make, First, S, false> {}; // has no `value`, since it was not computed
 /// The program in arrays that suit the number of its operators; it is planned once if these are large enough.
-template <class Make, class Few = built<Make, small>>
-struct suited : fitted<Make, Few, small> {};
+template <class Make, class Few = built<Make, small_program>>
+struct suited : fitted<Make, Few, small_program> {};
 template <class Make, class Few>
-  requires(Few::value.traced_operators > most_operators_in<small>)
+  requires(Few::value.traced_operators > most_operators_in<small_program>)
 struct suited<Make, Few> : fitted<Make, built<Make, usual>, usual> {};
 
 template <class Program, bool = computed<Program>>
@@ -398,7 +398,7 @@ struct accepted : Program {
 template <class Program>
 struct accepted<Program, false> {};
 
-template <class Make, bool = computed<built<Make, small>>>
+template <class Make, bool = computed<built<Make, small_program>>>
 struct compiled_or_not : accepted<suited<Make>> {};
 template <class Make>
 struct compiled_or_not<Make, false> {};

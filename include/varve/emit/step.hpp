@@ -136,7 +136,7 @@ VARVE_NOINLINE VARVE_WHOLE V call_apart(X... x) {
 /// Operand `K` of a step with many.
 template <class P, int S, int K, class V>
 VARVE_PART V const& term(V const* fixed, V const* now) {
-  constexpr int slot = P::value.slots[P::value.steps[S].args + K];
+  constexpr int slot = P::value.ports[P::value.steps[S].args + K];
   if constexpr (slot >= 0) return now[slot];
   else return fixed[~slot];
 }

@@ -61,7 +61,7 @@ private:
   std::string const& value(int s) const {
     return s >= 0 ? now[static_cast<std::size_t>(s)] : fixed[static_cast<std::size_t>(~s)];
   }
-  int operand(loop::step const& s, int k) const { return k < 3 ? s.in[k] : p.slots[s.args + k]; }
+  int operand(loop::step const& s, int k) const { return k < 3 ? s.in[k] : p.ports[s.args + k]; }
 
   void find_used() {
     auto use = [&](int s) {

@@ -184,7 +184,7 @@ private:
     all.text += names.text + body.text;
   }
   static std::string list_of(loop::program const& p, int first, int count, std::string s = "") {
-    for (int k = 0; k < count; ++k) s += (s.empty() ? "" : ", ") + buffer_name(p, p.slots[first + k]);
+    for (int k = 0; k < count; ++k) s += (s.empty() ? "" : ", ") + buffer_name(p, p.ports[first + k]);
     return s;
   }
   void branch(loop::program const& p, loop::stage const& s, std::string const& name, writer& body) {
@@ -206,8 +206,8 @@ private:
     std::string const number = text(s.number), step = name + "_step" + number, goes_on = name + "_goes_on" + number;
     function(c.region, step, open ? "one step of a while_loop" : "one step of a scan");
     if (open) function(c.condition, goes_on, "does it go on?");
-    auto buffer = [&](int slot) -> loop::buffer const& { return p.buffers[p.slots[slot]]; };
-    auto first = [&](int slot) { return buffer_name(p, p.slots[slot]); };
+    auto buffer = [&](int slot) -> loop::buffer const& { return p.buffers[p.ports[slot]]; };
+    auto first = [&](int slot) { return buffer_name(p, p.ports[slot]); };
     auto row = [&](int slot) { return first(slot) + " + " + text(buffer(slot).elements / (n ? n : 1)) + " * row"; };
     auto bytes = [&](int slot) {
       return text(buffer(slot).elements) + " * sizeof(" + type_text(buffer(slot).type) + ")";

@@ -149,7 +149,8 @@ private:
   // ---- values and their names
   std::string fresh() { return prefix_ + std::to_string(count_++); }
   /// A node of ONNX with one result, and the result's name.
-  std::string emit(char const* type, strings const& inputs, std::initializer_list<onnx_attribute const*> with = {}) {
+  std::string add_node(char const* type, strings const& inputs,
+                       std::initializer_list<onnx_attribute const*> with = {}) {
     std::string const name = fresh();
     emit_as(name, type, inputs, with);
     return name;
@@ -198,7 +199,7 @@ private:
     std::string& known = casts_[{x, type}];
     if (known.empty()) {
       onnx_attribute const to("to", onnx_dtype(type));
-      known = emit("Cast", {x}, {&to});
+      known = add_node("Cast", {x}, {&to});
     }
     return known;
   }
@@ -221,14 +222,14 @@ private:
     if (x.op == size_op::symbol) return known = symbol(e);
     char const* const types[] = {"", "Add", "Mul", "Div", "Mod", "Min", "Max"};
     std::string const a = size(x.a), b = size(x.b);
-    return sizes_[e.entry()] = emit(types[static_cast<int>(x.op)], {a, b});
+    return sizes_[e.entry()] = add_node(types[static_cast<int>(x.op)], {a, b});
   }
   std::string symbol(extent e) {
     for (int k = 0; k < g_.regions[0].inputs; ++k)
       for (int d = 0; d < g_.nodes[k].out.sizes.n; ++d)
         if (g_.nodes[k].out.sizes[d].is_entry() && g_.nodes[k].out.sizes[d].entry() == e.entry()) {
           onnx_attribute const from("start", d), to("end", d + 1);
-          return emit("Shape", {names_[static_cast<std::size_t>(k)]}, {&from, &to});
+          return add_node("Shape", {names_[static_cast<std::size_t>(k)]}, {&from, &to});
         }
     refuse("no input has the symbolic size " + g_.expressions.view().text(e) +
            " by itself, which would tell what it is");
@@ -243,7 +244,7 @@ private:
       else parts.push_back(size(e));
     if (known) return initializer(numbers);
     onnx_attribute const axis("axis", 0);
-    return emit("Concat", parts, {&axis});
+    return add_node("Concat", parts, {&axis});
   }
 
   // ---- what the model takes and gives
@@ -297,12 +298,12 @@ private:
       if (op == o.name) {
         strings x;
         for (int k = 0; k < nd.count; ++k) x.push_back(value(operand(nd, k), nd.out.type));
-        return emit(o.onnx, x);
+        return add_node(o.onnx, x);
       }
     for (onnx_operator const& o : onnx_comparisons)
       if (op == o.name) return compared(nd, o.onnx);
     if (nd.op == &sym_numel_handle || op == "scalar_tensor")
-      return emit("Squeeze", {cast(size(nd.at[0][0]), nd.out.type)});
+      return add_node("Squeeze", {cast(size(nd.at[0][0]), nd.out.type)});
     if (std::string r = elementwise(nd, op); !r.empty()) return r;
     if (std::string r = moved(n, nd, op); !r.empty()) return r;
     if (std::string r = contracted(nd, op); !r.empty()) return r;
@@ -312,16 +313,16 @@ private:
     node const &a = g_.nodes[operand(nd, 0)], &b = g_.nodes[operand(nd, 1)];
     dtype common = result_type(a.out, b.out);
     if (common == dtype::bool_ || common == dtype::uint8) common = dtype::int32; // ONNX orders no bools
-    return emit(type, {value(operand(nd, 0), common), value(operand(nd, 1), common)});
+    return add_node(type, {value(operand(nd, 0), common), value(operand(nd, 1), common)});
   }
   std::string elementwise(node const& nd, std::string const& op) {
     auto const x = [&](int k) { return value(operand(nd, k), nd.out.type); };
-    if (op == "ne") return emit("Not", {compared(nd, "Equal")});
-    if (op == "where") return emit("Where", {value(operand(nd, 0), dtype::bool_), x(1), x(2)});
-    if (op == "to" || op == "detach" || op == "clone") return emit("Identity", {x(0)});
-    if (op == "rsqrt") return emit("Reciprocal", {emit("Sqrt", {x(0)})});
-    if (op == "expm1") return emit("Sub", {emit("Exp", {x(0)}), one(nd.out.type)});
-    if (op == "log1p") return emit("Log", {emit("Add", {x(0), one(nd.out.type)})});
+    if (op == "ne") return add_node("Not", {compared(nd, "Equal")});
+    if (op == "where") return add_node("Where", {value(operand(nd, 0), dtype::bool_), x(1), x(2)});
+    if (op == "to" || op == "detach" || op == "clone") return add_node("Identity", {x(0)});
+    if (op == "rsqrt") return add_node("Reciprocal", {add_node("Sqrt", {x(0)})});
+    if (op == "expm1") return add_node("Sub", {add_node("Exp", {x(0)}), one(nd.out.type)});
+    if (op == "log1p") return add_node("Log", {add_node("Add", {x(0), one(nd.out.type)})});
     return "";
   }
   std::string moved(int n, node const& nd, std::string const& op) {
@@ -329,29 +330,30 @@ private:
     dims const in = nd.count ? g_.nodes[operand(nd, 0)].out.sizes : dims{};
     if (op == "reshape") {
       onnx_attribute const zero("allowzero", 1);
-      return emit("Reshape", {x(0), sizes(nd.out.sizes)}, {&zero});
+      return add_node("Reshape", {x(0), sizes(nd.out.sizes)}, {&zero});
     }
-    if (op == "expand") return emit("Expand", {x(0), sizes(nd.out.sizes)});
-    if (op == "full") return emit("Expand", {x(0), sizes(nd.out.sizes)});
-    if (op == "new_full") return emit("Expand", {x(1), sizes(nd.out.sizes)});
+    if (op == "expand") return add_node("Expand", {x(0), sizes(nd.out.sizes)});
+    if (op == "full") return add_node("Expand", {x(0), sizes(nd.out.sizes)});
+    if (op == "new_full") return add_node("Expand", {x(1), sizes(nd.out.sizes)});
     if (op == "arange") {
       std::string const from = initializer({0}), step = initializer({1}), to = size(nd.at[0][0]);
-      return cast(emit("Range", {emit("Squeeze", {from}), emit("Squeeze", {to}), emit("Squeeze", {step})}),
-                  nd.out.type);
+      return cast(
+          add_node("Range", {add_node("Squeeze", {from}), add_node("Squeeze", {to}), add_node("Squeeze", {step})}),
+          nd.out.type);
     }
     if (op == "permute") {
       onnx_attribute const order("perm", numbers(nd.at[0]));
-      return emit("Transpose", {x(0)}, {&order});
+      return add_node("Transpose", {x(0)}, {&order});
     }
     if (op == "slice") {
       std::string const from = size(nd.at[0][1]), to = size(nd.at[0][2]), axis = size(nd.at[0][0]);
-      return emit("Slice", {x(0), from, to, axis, size(nd.at[0][3])});
+      return add_node("Slice", {x(0), from, to, axis, size(nd.at[0][3])});
     }
     if (op == "cat") {
       onnx_attribute const axis("axis", nd.at[0][0].number());
       strings all;
       for (int k = 0; k < nd.count; ++k) all.push_back(x(k));
-      return emit("Concat", all, {&axis});
+      return add_node("Concat", all, {&axis});
     }
     if (op == "slice_backward") {
       auto const a = static_cast<std::size_t>(nd.at[1][0].number());
@@ -362,38 +364,38 @@ private:
       std::vector<std::int64_t> pads(2 * rank);
       pads[a] = nd.at[1][1].number();
       pads[rank + a] = nd.at[0][static_cast<int>(a)].number() - nd.at[1][2].number();
-      return emit("Pad", {x(0), initializer(pads)});
+      return add_node("Pad", {x(0), initializer(pads)});
     }
     return "";
   }
   std::string contracted(node const& nd, std::string const& op) {
     auto const x = [&](int k) { return value(operand(nd, k), nd.out.type); };
     if (op == "sum" || op == "amax" || op == "amin") {
-      if (nd.at[0].n == 0) return emit("Identity", {x(0)});
+      if (nd.at[0].n == 0) return add_node("Identity", {x(0)});
       onnx_attribute const keep("keepdims", nd.at[1][0].number());
-      if (op == "sum") return emit("ReduceSum", {x(0), initializer(numbers(nd.at[0]))}, {&keep});
+      if (op == "sum") return add_node("ReduceSum", {x(0), initializer(numbers(nd.at[0]))}, {&keep});
       onnx_attribute const axes("axes", numbers(nd.at[0]));
-      return emit(op == "amax" ? "ReduceMax" : "ReduceMin", {x(0)}, {&axes, &keep});
+      return add_node(op == "amax" ? "ReduceMax" : "ReduceMin", {x(0)}, {&axes, &keep});
     }
     if (op == "argmax") {
       std::string const from = value(operand(nd, 0));
       bool const keep = g_.nodes[operand(nd, 0)].out.sizes.n == nd.out.sizes.n;
-      if (nd.at[0].n == 0) return emit("Sub", {cast(from, nd.out.type), cast(from, nd.out.type)}); // of one element
+      if (nd.at[0].n == 0) return add_node("Sub", {cast(from, nd.out.type), cast(from, nd.out.type)}); // of one element
       onnx_attribute const axis("axis", nd.at[0][0].number()), keeps("keepdims", keep);
-      return emit("ArgMax", {from}, {&axis, &keeps});
+      return add_node("ArgMax", {from}, {&axis, &keeps});
     }
-    if (op == "mm") return emit("MatMul", {matrix(nd, 0), matrix(nd, 1)});
+    if (op == "mm") return add_node("MatMul", {matrix(nd, 0), matrix(nd, 1)});
     if (op == "gather") {
       onnx_attribute const axis("axis", nd.at[0][0].number());
-      return emit("GatherElements", {x(0), value(operand(nd, 1), dtype::int64)}, {&axis});
+      return add_node("GatherElements", {x(0), value(operand(nd, 1), dtype::int64)}, {&axis});
     }
     if (op == "scatter_add") {
       onnx_attribute const axis("axis", nd.at[0][0].number()), add("reduction", "add");
-      return emit("ScatterElements", {x(0), value(operand(nd, 1), dtype::int64), x(2)}, {&axis, &add});
+      return add_node("ScatterElements", {x(0), value(operand(nd, 1), dtype::int64), x(2)}, {&axis, &add});
     }
     if (op == "one_hot") {
       std::string const classes = initializer({nd.at[0][0].number()}), values = initializer({0, 1});
-      return emit("OneHot", {value(operand(nd, 0), dtype::int64), emit("Squeeze", {classes}), values});
+      return add_node("OneHot", {value(operand(nd, 0), dtype::int64), add_node("Squeeze", {classes}), values});
     }
     if (op == "convolution") return convolved(nd);
     return "";
@@ -405,7 +407,7 @@ private:
     for (int d = 0; d < nd.out.sizes.n; ++d) order.push_back(d);
     std::swap(order[order.size() - 1], order[order.size() - 2]);
     onnx_attribute const perm("perm", order);
-    return emit("Transpose", {x}, {&perm});
+    return add_node("Transpose", {x}, {&perm});
   }
   /// Attributes {stride}, {padding}, {dilation ..., transposed, groups, output padding ...}.
   std::string convolved(node const& nd) {
@@ -417,8 +419,8 @@ private:
         dilations("dilations", numbers(nd.at[2].sub(0, n))), group("group", nd.at[2][n + 1].number()),
         more("output_padding", numbers(nd.at[2].sub(n + 2, nd.at[2].n)));
     strings const x{value(operand(nd, 0), nd.out.type), value(operand(nd, 1), nd.out.type)};
-    if (nd.at[2][n].number() == 0) return emit("Conv", x, {&strides, &padding, &dilations, &group});
-    return emit("ConvTranspose", x, {&strides, &padding, &dilations, &group, &more});
+    if (nd.at[2][n].number() == 0) return add_node("Conv", x, {&strides, &padding, &dilations, &group});
+    return add_node("ConvTranspose", x, {&strides, &padding, &dilations, &group, &more});
   }
   static std::vector<std::int64_t> numbers(dims const& d) {
     std::vector<std::int64_t> r;
@@ -432,9 +434,9 @@ private:
     if (std::string(nd.op->name) != "cond")
       refuse(n, "of the operators that carry functions only cond is exported; a loop of a known number of steps can be "
                 "written as a loop of C++");
-    std::string const condition = emit("Squeeze", {value(operand(nd, 0), dtype::bool_)});
+    std::string const condition = add_node("Squeeze", {value(operand(nd, 0), dtype::bool_)});
     onnx_attribute const then("then_branch", branch(nd, 0)), other("else_branch", branch(nd, 1));
-    return emit("If", {condition}, {&then, &other});
+    return add_node("If", {condition}, {&then, &other});
   }
   std::string branch(node const& nd, int k) {
     region const& r = g_.regions[nd.regions_first + k];
@@ -449,7 +451,7 @@ private:
           value(operand(nd, 1 + static_cast<int>(g_.nodes[r.node_first + i].value)));
     run(r, r.node_first + r.inputs);
     int const result = g_.results[r.result_first];
-    std::string const name = emit("Identity", {value(result)});
+    std::string const name = add_node("Identity", {value(result)});
     std::string body;
     protozero::pbf_writer w(body);
     for (std::string const& s : nodes_) w.add_message(onnx_field::graph_node, s);

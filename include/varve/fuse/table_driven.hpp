@@ -20,16 +20,16 @@ namespace loop {
 
 /// Array sizes of frozen tables.
 struct block_sizes {
-  std::size_t buffers, slots, stages, calls, bodies, groups, accesses, places, steps, sinks, functions, constants,
+  std::size_t buffers, ports, stages, calls, bodies, groups, accesses, places, steps, sinks, functions, constants,
       arguments, results, kernels, folds, callees;
   static constexpr block_sizes of(block_program const& p) {
-    return {p.buffers.size(),    p.slots.size(),       p.stages.size(),    p.calls.size(),   p.bodies.size(),
+    return {p.buffers.size(),    p.ports.size(),       p.stages.size(),    p.calls.size(),   p.bodies.size(),
             p.groups.size(),     p.accesses.size(),    p.places.size(),    p.steps.size(),   p.sinks.size(),
             p.functions.size(),  p.constants.size(),   p.arguments.size(), p.results.size(), p.keys.kernels.size(),
             p.keys.folds.size(), p.keys.callees.size()};
   }
   constexpr bool holds(block_sizes const& o) const {
-    return buffers >= o.buffers && slots >= o.slots && stages >= o.stages && calls >= o.calls && bodies >= o.bodies &&
+    return buffers >= o.buffers && ports >= o.ports && stages >= o.stages && calls >= o.calls && bodies >= o.bodies &&
            groups >= o.groups && accesses >= o.accesses && places >= o.places && steps >= o.steps && sinks >= o.sinks &&
            functions >= o.functions && constants >= o.constants && arguments >= o.arguments && results >= o.results &&
            kernels >= o.kernels && folds >= o.folds && callees >= o.callees;
@@ -48,7 +48,7 @@ struct static_block_keys {
 template <block_sizes S>
 struct static_block_program {
   buffer buffers[S.buffers + 1]{};
-  int slots[S.slots + 1]{};
+  int ports[S.ports + 1]{};
   stage stages[S.stages + 1]{};
   block_call calls[S.calls + 1]{};
   block_body bodies[S.bodies + 1]{};
@@ -81,7 +81,7 @@ constexpr static_block_program<S> frozen(P const& p, block_sizes const& n) {
   static_block_program<S> r;
   r.used = n;
   if (!S.holds(n)) return r;
-  copy(r.buffers, p.buffers, n.buffers), copy(r.slots, p.slots, n.slots), copy(r.stages, p.stages, n.stages),
+  copy(r.buffers, p.buffers, n.buffers), copy(r.ports, p.ports, n.ports), copy(r.stages, p.stages, n.stages),
       copy(r.calls, p.calls, n.calls);
   copy(r.bodies, p.bodies, n.bodies), copy(r.groups, p.groups, n.groups), copy(r.accesses, p.accesses, n.accesses),
       copy(r.places, p.places, n.places), copy(r.steps, p.steps, n.steps);
@@ -207,7 +207,7 @@ private:
   };
   using linked = pointers<std::make_index_sequence<sizes.kernels>, std::make_index_sequence<sizes.folds>,
                           std::make_index_sequence<sizes.callees>>;
-  static constexpr block_view view{value.buffers,   value.slots,     value.stages,    value.calls,   value.bodies,
+  static constexpr block_view view{value.buffers,   value.ports,     value.stages,    value.calls,   value.bodies,
                                    value.groups,    value.accesses,  value.places,    value.steps,   value.sinks,
                                    value.functions, value.constants, linked::kernels, linked::folds, linked::callees};
 };

@@ -120,7 +120,7 @@ public:
     nodes_.push_back(n);
     return static_cast<int>(nodes_.size()) - 1;
   }
-  constexpr int emit(op_handle const* op, attributes const& at, int const* operands, int count, meta const& out) {
+  constexpr int add_node(op_handle const* op, attributes const& at, int const* operands, int count, meta const& out) {
     nodes_.push_back({op, at, {out.type, out.sizes}, static_cast<int>(edges_.size()), count});
     nodes_.back().scaffold = scaffolds_ > 0;
     nodes_.back().text = root_->texts_ > 0;
@@ -207,7 +207,7 @@ public:
       detail::append(inner_, ga, 1, inside_a, rest);
     }
     meta const out = ga.results.empty() ? meta{} : ga.nodes[static_cast<std::size_t>(ga.results[0])].out;
-    int const id = emit(op, at, all.data(), static_cast<int>(all.size()), out);
+    int const id = add_node(op, at, all.data(), static_cast<int>(all.size()), out);
     nodes_[static_cast<std::size_t>(id)].regions_first = first;
     nodes_[static_cast<std::size_t>(id)].regions_count = functions;
     several_ = ga.regions[0].result_count;
@@ -237,7 +237,7 @@ public:
       nodes_[static_cast<std::size_t>(id)].out = m;
       return id;
     }
-    return emit(&getitem_handle, attributes(dims{k}), &id, 1, m);
+    return add_node(&getitem_handle, attributes(dims{k}), &id, 1, m);
   }
 
   /// The finished function with its inner functions behind it.

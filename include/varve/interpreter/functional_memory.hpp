@@ -48,7 +48,7 @@ struct functional_run {
 template <class T>
 struct tensor_writer {
   template <class Tag, int Facts, class... X>
-  T emit(attributes const& at, meta const&, X const&... x) const {
+  T add_node(attributes const& at, meta const&, X const&... x) const {
     return boxed_op{registered_table<Tag, Facts>(), &at}(boxed_args(x...));
   }
   static meta meta_of(T const& t) { return varve::meta_of(t); }
@@ -193,7 +193,7 @@ private:
     for (auto const* s : steps)
       if (repeats_elements(s->op->handle(), s->at, s->of, s->shows)) {
         meta const m = meta_of(b);
-        return w.template emit<as_strided_scatter_t, 2>(
+        return w.template add_node<as_strided_scatter_t, 2>(
             attributes(u.shown.strides, dims{u.shown.offset - first.offset}), m, contiguous(b), v);
       }
     for (std::size_t k = steps.size(); k-- > 0;)

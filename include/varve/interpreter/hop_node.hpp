@@ -13,7 +13,7 @@ struct result_slots<std::tuple<Y const&...>, Level> {
 };
 
 /// A recorded higher-order operator: a slot per result, the leaves of the tree `Y`; the pullback gives the cotangents
-/// of all operands at once. `E...` are the operands' slots.
+/// of all operands at once. `E...` are the operands' targets.
 template <class Tape, class Op, class P, class Y, class Level, class X, class... E>
 struct hop_node : tape_node {
   typename result_slots<decltype(tree_leaves(std::declval<Y const&>())), Level>::type out;
@@ -22,10 +22,10 @@ struct hop_node : tape_node {
   P pred;
   Y y;
   X operands;
-  std::tuple<E...> slots;
+  std::tuple<E...> targets;
 
   constexpr hop_node(Tape const* t, Op const& o, P const& p, Y const& r, X const& x, E const&... e)
-      : owner(t), op(o), pred(p), y(r), operands(x), slots(e...) {
+      : owner(t), op(o), pred(p), y(r), operands(x), targets(e...) {
     act = &run;
   }
 
@@ -51,7 +51,7 @@ struct hop_node : tape_node {
       [[maybe_unused]] auto const results = tree_leaves(y);
       return rules<typename Op::tag>::pull(op, pred, operands, cotangent(std::get<K>(out), std::get<K>(results))...);
     }(std::make_index_sequence<std::tuple_size_v<decltype(out)>>{});
-    (give(std::get<I>(slots), std::get<I>(gradients)), ...);
+    (give(std::get<I>(targets), std::get<I>(gradients)), ...);
   }
   template <class S, class G>
   constexpr void give(S const& to, G const& g) {

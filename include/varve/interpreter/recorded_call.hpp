@@ -80,10 +80,10 @@ struct operator_node : grad_node {
   }
   saved_value* saved() { return reinterpret_cast<saved_value*>(next + operands); }
 
-  static constexpr std::size_t small = 128, medium = 192;
+  static constexpr std::size_t small_size = 128, medium_size = 192;
   static void* take(std::size_t n) {
-    return n <= small         ? take_block<small>()
-           : n <= medium      ? take_block<medium>()
+    return n <= small_size    ? take_block<small_size>()
+           : n <= medium_size ? take_block<medium_size>()
            : n <= block_bytes ? take_block<>()
                               : ::operator new(n);
   }
@@ -286,8 +286,8 @@ struct operator_node : grad_node {
     if (self->extra) drop_extra(self->extra);
     std::size_t const n_bytes = self->bytes;
     self->~operator_node();
-    if (n_bytes <= small) give_block<small>(n);
-    else if (n_bytes <= medium) give_block<medium>(n);
+    if (n_bytes <= small_size) give_block<small_size>(n);
+    else if (n_bytes <= medium_size) give_block<medium_size>(n);
     else if (n_bytes <= block_bytes) give_block<>(n);
     else ::operator delete(static_cast<void*>(n));
   }

@@ -48,11 +48,11 @@ constexpr auto interpreter_at(X const& x, R const&... r) {
 
 /// The interpreters below a level that occur in some values, from level 1 upward: what a cotangent of any of them may
 /// be seen through (the join of the towers).
-template <int Below, class... X>
+template <int Limit, class... X>
 constexpr auto tower_of(X const&... x) {
   return [&]<int... L>(std::integer_sequence<int, L...>) {
     return std::tuple_cat(detail::interpreter_at<L + 1>(x...)...);
-  }(std::make_integer_sequence<int, Below - 1>{});
+  }(std::make_integer_sequence<int, Limit - 1>{});
 }
 
 /// Gives a value every interpreter of the first `K` of a tower: constants become constants of each transform. Types of

@@ -62,9 +62,11 @@ public:
     std::uint64_t count = number(end + 10, 2, "the end of the archive");
     std::uint64_t at = number(end + 16, 4, "the end of the archive");
     if ((count == 0xFFFF || at == 0xFFFFFFFF) && end >= 20 && has(end - 20, "PK\x06\x07")) { // ZIP64
-      std::uint64_t const far = number(end - 20 + 8, 8, "the end of the archive");
-      if (!has(far, "PK\x06\x06")) refuse("byte " + std::to_string(far) + ": the end of a large archive expected");
-      count = number(far + 32, 8, "the end of the archive"), at = number(far + 48, 8, "the end of the archive");
+      std::uint64_t const large_end = number(end - 20 + 8, 8, "the end of the archive");
+      if (!has(large_end, "PK\x06\x06"))
+        refuse("byte " + std::to_string(large_end) + ": the end of a large archive expected");
+      count = number(large_end + 32, 8, "the end of the archive"),
+      at = number(large_end + 48, 8, "the end of the archive");
     }
     if (count > bytes_.size() / 46)
       refuse("the archive says that it has " + std::to_string(count) + " files, more than its bytes could hold");

@@ -11,11 +11,11 @@ namespace varve::kernel {
 namespace constant {
 /// The angle of a tangent in [0, 1]: from the nearer of 0 and pi/4 on, by a series.
 constexpr wide atan_below_one(wide x) {
-  bool const far = x > 0.41421356L;
-  wide const r = far ? (x - 1) / (x + 1) : x, z = r * r;
+  bool const reduced = x > 0.41421356L;
+  wide const r = reduced ? (x - 1) / (x + 1) : x, z = r * r;
   wide s = 0;
   for (int k = 57; k >= 1; k -= 2) s = 1.0L / k - z * s;
-  return r * s + (far ? 0x1.921fb54442d18469898cc51701b8p-1L : 0);
+  return r * s + (reduced ? 0x1.921fb54442d18469898cc51701b8p-1L : 0);
 }
 /// The angle of a point; of zeros and infinities as the standard says.
 constexpr double atan2(double y, double x) {

@@ -50,7 +50,7 @@ constexpr double scaled_i(int n, double x) {
 }
 /// 1 / (k! (k + n)!): the series of (2 / x)^n I_n(x) in x^2 / 4, as long as floats up to 12 see it.
 struct series_of_i {
-  static constexpr float far = 12;
+  static constexpr float end = 12;
   double of[26]{};
   constexpr explicit series_of_i(int n) {
     double term = 1;
@@ -72,8 +72,8 @@ constexpr double i(int n, double x) {
 template <int N, class V>
 VARVE_INLINE constexpr V i_of(V const& x) {
   if constexpr (has_halves<V>) {
-    V const a = kernel::abs(x), far(series_of_i::far);
-    if (!kernel::any<float>(kernel::to_mask<float>(V(1.0f) - kernel::from_mask<float>(a < far)))) [[likely]]
+    V const a = kernel::abs(x), end(series_of_i::end);
+    if (!kernel::any<float>(kernel::to_mask<float>(V(1.0f) - kernel::from_mask<float>(a < end)))) [[likely]]
       return kernel::by_halves(
           [](batch<double> const& v) {
             batch<double> const half = v * batch<double>(0.5),

@@ -77,11 +77,11 @@ VARVE_INLINE batch<double> erfc_of_floats(batch<double> const& x) {
   using c = error_function::table<double>;
   V const a = library::abs(x), one(1.), limit(3.);
   V scaled = one - a * (V(c::slope) - a * (kernel::polynomial<double>(c::p, a) / kernel::polynomial<double>(c::q, a)));
-  auto const far = a > limit;
-  if (kernel::any<double>(far)) {
+  auto const beyond = a > limit;
+  if (kernel::any<double>(beyond)) {
     V rest = a;
     for (int k = 12; k > 0; --k) rest = a + V(k / 2.0) / rest;
-    scaled = kernel::select<double>(far, V(1 / root_pi) / rest, scaled);
+    scaled = kernel::select<double>(beyond, V(1 / root_pi) / rest, scaled);
   }
   V const y = kernel::exp<double>(kernel::negate<double>(a * a)) * scaled;
   return kernel::select<double>(x < V(0.), V(2.) - y, y);

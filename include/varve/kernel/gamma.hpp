@@ -128,14 +128,14 @@ VARVE_INLINE batch<double> log_of_positive(batch<double> const& x) {
   constexpr double c[] = {1.0 / 12,   -1.0 / 360,      1.0 / 1260, -1.0 / 1680,
                           1.0 / 1188, -691.0 / 360360, 1.0 / 156,  -3617.0 / 122400};
   V const one(1.);
-  auto const small = x < V(8.);
+  auto const below_8 = x < V(8.);
   V between = x;
 #pragma GCC unroll 8
   for (int k = 1; k < 8; ++k) between = between * (x + V(static_cast<double>(k)));
-  V const y = kernel::select<double>(small, x + V(8.), x), z = one / y;
+  V const y = kernel::select<double>(below_8, x + V(8.), x), z = one / y;
   V const rest = kernel::polynomial<double>(c, z * z) * z;
-  V const far = kernel::fma<double>(y - V(0.5), kernel::log<double>(y), V(0.91893853320467274178) - y) + rest;
-  return far - kernel::log<double>(kernel::select<double>(small, between, one));
+  V const series = kernel::fma<double>(y - V(0.5), kernel::log<double>(y), V(0.91893853320467274178) - y) + rest;
+  return series - kernel::log<double>(kernel::select<double>(below_8, between, one));
 }
 /// log |Gamma(x)| of scalars and batches.
 template <class V>
@@ -171,7 +171,7 @@ constexpr double digamma(double x) {
 /// The sum of (q + k)^-x over k >= 0, for x > 1 and q > 0: the first terms, then Euler's and Maclaurin's formula.
 constexpr double zeta_of_positive(double x, double q) {
   double sum = 0, a = q;
-  for (double const far = 12 + x / 3; a < far; a += 1) {
+  for (double const enough = 12 + x / 3; a < enough; a += 1) {
     double const term = kernel::pow(a, -x);
     sum += term;
     if (term < sum * 1e-17) return sum;

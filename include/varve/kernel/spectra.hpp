@@ -69,8 +69,8 @@ constexpr bool tridiagonal_values(index_t n, double* d, double* e) {
         std::reverse(d + l, d + m + 1);
         std::reverse(e + l, e + m);
       }
-      double const root = kernel::sqrt(e[l]), half = (d[l + 1] - d[l]) / (2 * root), far = length(half, 1);
-      double const shift = d[l] - root / (half + (half < 0 ? -far : far));
+      double const root = kernel::sqrt(e[l]), half = (d[l + 1] - d[l]) / (2 * root), reach = length(half, 1);
+      double const shift = d[l] - root / (half + (half < 0 ? -reach : reach));
       double c = 1, s = 0, gamma = d[m] - shift, p = gamma * gamma;
       for (index_t i = m - 1; i >= l; --i) {
         double const b = e[i], r = p + b, old_c = c, old_gamma = gamma;
@@ -94,8 +94,8 @@ constexpr bool tridiagonal_vectors(index_t n, double* d, double* e, double* z) {
       while (m + 1 < n && size_of(e[m]) > eps / 2 * (size_of(d[m]) + size_of(d[m + 1])) && size_of(e[m]) > 1e-150) ++m;
       if (m == l) break;
       if (step == 60) return false;
-      double const half = (d[l + 1] - d[l]) / (2 * e[l]), far = length(half, 1);
-      double g = d[m] - d[l] + e[l] / (half + (half < 0 ? -far : far)), s = 1, c = 1, p = 0;
+      double const half = (d[l + 1] - d[l]) / (2 * e[l]), reach = length(half, 1);
+      double g = d[m] - d[l] + e[l] / (half + (half < 0 ? -reach : reach)), s = 1, c = 1, p = 0;
       index_t i = m - 1;
       for (; i >= l; --i) {
         double const f = s * e[i], b = c * e[i], r = length(f, g);

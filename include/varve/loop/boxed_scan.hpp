@@ -98,16 +98,16 @@ private:
       trace_layer step(around);
       write(step, op.f);
       int node = -1;
-      auto const emit = [&](graph_builder* condition) {
+      auto const add_node = [&](graph_builder* condition) {
         node = around.builder.emit_functions(&hop_handle<Tag>, op.at(), ids.data(), static_cast<int>(ids.size()),
                                              step.builder, condition);
       };
       if (op.condition) {
         trace_layer condition(around);
         write(condition, op.condition);
-        emit(&condition.builder);
+        add_node(&condition.builder);
       } else {
-        emit(nullptr);
+        add_node(nullptr);
       }
       op.condition = for_lanes(op.condition, around.lanes);
       P const y = below([&] { return op(real); });

@@ -46,9 +46,9 @@ template <value D>
 constexpr auto cubic_weight(D const& distance) {
   constexpr double a = -0.75;
   auto const d = abs(distance);
-  auto const near = add(mul(mul(sub(mul(d, a + 2), a + 3), d), d), 1);
-  auto const far = sub(mul(add(mul(sub(mul(d, a), 5 * a), d), 8 * a), d), 4 * a);
-  return where(le(d, 1), near, where(lt(d, 2), far, 0));
+  auto const inner = add(mul(mul(sub(mul(d, a + 2), a + 3), d), d), 1);
+  auto const outer = sub(mul(add(mul(sub(mul(d, a), 5 * a), d), 8 * a), d), 4 * a);
+  return where(le(d, 1), inner, where(lt(d, 2), outer, 0));
 }
 /// The weights of neighbours along an axis [new], as a column for what lies behind the axis.
 inline constexpr auto behind_axis = [](dims const& s, dims const& axis) {

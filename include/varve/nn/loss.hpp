@@ -84,8 +84,8 @@ struct smooth_l1_formula {
   template <value X, value B, value S>
   constexpr auto operator()(X const& x, B const& beta, S const& scale) const {
     auto const d = abs(x);
-    auto const near = lt(d, beta); // an infinite square would make the gradient NaN
-    return where(near, mul(square(where(near, x, 0)), scale), sub(d, mul(beta, 0.5)));
+    auto const within = lt(d, beta); // an infinite square would make the gradient NaN
+    return where(within, mul(square(where(within, x, 0)), scale), sub(d, mul(beta, 0.5)));
   }
 };
 /// ... half its square where it is at most `delta`, else delta (|x| - delta / 2).
@@ -96,8 +96,8 @@ struct huber_formula {
   template <value X, value D>
   constexpr auto operator()(X const& x, D const& delta) const {
     auto const d = abs(x);
-    auto const near = le(d, delta);
-    return where(near, mul(square(where(near, x, 0)), 0.5), mul(sub(d, mul(delta, 0.5)), delta));
+    auto const within = le(d, delta);
+    return where(within, mul(square(where(within, x, 0)), 0.5), mul(sub(d, mul(delta, 0.5)), delta));
   }
 };
 /// An elementwise formula of one value and numbers: in one pass where it can be.
@@ -230,8 +230,8 @@ inline constexpr struct hinge_embedding_loss_t : composite_operator<hinge_embedd
   static constexpr auto op_name = "hinge_embedding_loss";
   template <value X, value Y, class R = ints<1>>
   static constexpr auto body(X const& input, Y const& target, double margin = 1, R const& how = {}) {
-    auto const far = where(ne(target, 1), clamp(sub(margin, input), 0), 0);
-    return detail::reduced_loss(add(far, where(ne(target, -1), input, 0)), how);
+    auto const of_dissimilar = where(ne(target, 1), clamp(sub(margin, input), 0), 0);
+    return detail::reduced_loss(add(of_dissimilar, where(ne(target, -1), input, 0)), how);
   }
 } hinge_embedding_loss{};
 
@@ -271,8 +271,8 @@ inline constexpr struct cosine_embedding_loss_t : composite_operator<cosine_embe
     double const eps = 1e-12;
     auto const norm = [&](auto const& v) { return add(sum(square(v), axis<-1>), eps); };
     auto const cosine = div(sum(mul(x1, x2), axis<-1>), sqrt(mul(norm(x1), norm(x2))));
-    auto const near = where(eq(target, 1), sub(1, cosine), 0);
-    return detail::reduced_loss(add(near, where(eq(target, -1), clamp(sub(cosine, margin), 0), 0)), how);
+    auto const of_similar = where(eq(target, 1), sub(1, cosine), 0);
+    return detail::reduced_loss(add(of_similar, where(eq(target, -1), clamp(sub(cosine, margin), 0), 0)), how);
   }
 } cosine_embedding_loss{};
 
@@ -431,10 +431,10 @@ inline constexpr struct triplet_margin_loss_t : composite_operator<triplet_margi
     if (!(margin > 0)) refuse::argument_is_invalid(op_name, "the margin must be positive");
     if (rank_of(anchor) != rank_of(positive) || rank_of(anchor) != rank_of(negative))
       refuse::shapes_do_not_match(op_name, to_dims(shape_of(anchor)), to_dims(shape_of(positive)));
-    auto const near = pairwise_distance(anchor, positive, p, eps);
-    auto const far = pairwise_distance(anchor, negative, p, eps);
-    auto const least = swap ? minimum(far, pairwise_distance(positive, negative, p, eps)) : far;
-    return detail::reduced_loss(clamp(add(sub(near, least), margin), 0), how);
+    auto const to_positive = pairwise_distance(anchor, positive, p, eps);
+    auto const to_negative = pairwise_distance(anchor, negative, p, eps);
+    auto const least = swap ? minimum(to_negative, pairwise_distance(positive, negative, p, eps)) : to_negative;
+    return detail::reduced_loss(clamp(add(sub(to_positive, least), margin), 0), how);
   }
 } triplet_margin_loss{};
 

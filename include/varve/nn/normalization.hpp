@@ -188,9 +188,9 @@ inline constexpr struct local_response_norm_t : composite_operator<local_respons
     auto const after = on_dims([](dims const& m) { return dims{m[0] / 2, (m[0] - 1) / 2}; }, n);
     auto const rows = on_dims([](dims const& s) { return dims{s[0], s[2], s[1]}; }, turned);
     auto const squares = transpose(reshape(square(x), rows), axis<1>, axis<2>);
-    auto const near = unfold(constant_pad_nd(squares, after), axis<2>, n, ints<1>{});
+    auto const neighbours = unfold(constant_pad_nd(squares, after), axis<2>, n, ints<1>{});
     auto const means =
-        reshape(transpose(div(sum(near, axis<-1>), index_t(to_dims(n)[0])), axis<1>, axis<2>), shape_of(x));
+        reshape(transpose(div(sum(neighbours, axis<-1>), index_t(to_dims(n)[0])), axis<1>, axis<2>), shape_of(x));
     return div(x, pow(add(mul(means, alpha), k), beta));
   }
 } local_response_norm{};

@@ -57,12 +57,12 @@ constexpr auto read_at(X const& rows, dims const& sizes, V const* at) {
 template <value V>
 constexpr auto cubic_weight(V const& t, int k) {
   constexpr double a = -0.75;
-  auto const near = [&](auto const& x) { return add(mul(mul(sub(mul(x, a + 2), a + 3), x), x), 1); };
-  auto const far = [&](auto const& x) { return sub(mul(add(mul(sub(mul(x, a), 5 * a), x), 8 * a), x), 4 * a); };
-  if (k == 0) return far(add(t, 1));
-  if (k == 1) return near(t);
-  if (k == 2) return near(sub(1, t));
-  return far(sub(2, t));
+  auto const inner = [&](auto const& x) { return add(mul(mul(sub(mul(x, a + 2), a + 3), x), x), 1); };
+  auto const outer = [&](auto const& x) { return sub(mul(add(mul(sub(mul(x, a), 5 * a), x), 8 * a), x), 4 * a); };
+  if (k == 0) return outer(add(t, 1));
+  if (k == 1) return inner(t);
+  if (k == 2) return inner(sub(1, t));
+  return outer(sub(2, t));
 }
 } // namespace detail
 

@@ -42,22 +42,22 @@ template <class W, class Base>
 constexpr auto piece_of_base(W& w, view_call const& view, int axis, extent from, extent to, Base const& base) {
   meta m = view.of;
   m.sizes[axis] = to - from;
-  return w.template emit<slice_t, 1>(attributes(dims{axis, from, to, 1}), m, base());
+  return w.template add_node<slice_t, 1>(attributes(dims{axis, from, to, 1}), m, base());
 }
 template <class W, class V>
 constexpr V beside(W& w, int axis, extent size, V const& first, V const& second, meta m) {
   m.sizes[axis] = size;
-  return w.template emit<cat_t, 1>(attributes(dims{axis}), m, first, second);
+  return w.template add_node<cat_t, 1>(attributes(dims{axis}), m, first, second);
 }
 /// A slice with a step: chosen by a mask, which is the same put at the slice of zeros.
 template <class W, class Base, class V>
 constexpr V put_among(W& w, view_call const& view, Base const& base, V const& v) {
   meta const part = w.meta_of(v), mask{dtype::bool_, view.of.sizes};
   attributes const where(view.of.sizes, view.at[0]);
-  V const there = w.template emit<to_t, 1>(attributes(dims{static_cast<index_t>(dtype::bool_)}), mask,
-                                           w.template emit<slice_backward_t, 2>(where, view.of, w.ones(part)));
-  V const wide = w.template emit<slice_backward_t, 2>(where, view.of, v);
-  return w.template emit<where_t, 0>(no_attributes, view.of, there, wide, base());
+  V const there = w.template add_node<to_t, 1>(attributes(dims{static_cast<index_t>(dtype::bool_)}), mask,
+                                               w.template add_node<slice_backward_t, 2>(where, view.of, w.ones(part)));
+  V const wide = w.template add_node<slice_backward_t, 2>(where, view.of, v);
+  return w.template add_node<where_t, 0>(no_attributes, view.of, there, wide, base());
 }
 template <class W, class Base, class V>
 constexpr V put_slice(W& w, view_call const& view, Base const& base, V v) {
@@ -77,12 +77,12 @@ template <class W, class Base, class V>
 constexpr V put_back(W& w, view_call const& view, Base const& base, V const& v) {
   meta const& m = view.of;
   if (view.is<detach_t>()) return v;
-  if (view.is<reshape_t>()) return w.template emit<reshape_t, 1>(attributes(m.sizes), m, v);
-  if (view.is<permute_t>()) return w.template emit<permute_t, 1>(attributes(inverse_permutation(view.at[0])), m, v);
+  if (view.is<reshape_t>()) return w.template add_node<reshape_t, 1>(attributes(m.sizes), m, v);
+  if (view.is<permute_t>()) return w.template add_node<permute_t, 1>(attributes(inverse_permutation(view.at[0])), m, v);
   if (view.is<as_strided_t>())
-    return w.template emit<as_strided_scatter_t, 2>(attributes(view.at[1], view.at[2]), m, base(), v);
+    return w.template add_node<as_strided_scatter_t, 2>(attributes(view.at[1], view.at[2]), m, base(), v);
   if (view.is<expand_t>() && numel(view.shows.sizes) == numel(m.sizes))
-    return w.template emit<reshape_t, 1>(attributes(m.sizes), m, v);
+    return w.template add_node<reshape_t, 1>(attributes(m.sizes), m, v);
   if (!view.is<slice_t>())
     refuse::argument_is_invalid("functionalize",
                                 "an expanded value repeats its elements and cannot be written into; clone it first");

@@ -125,7 +125,7 @@ private:
     if (blocked.empty()) return;
     for (int& p : parent) p = parent[p]; // those before are roots or point to them
     struct gain {
-      index_t large, small, nodes;
+      index_t large_ones, small_ones, nodes;
     };
     list<gain> of(parent.size(), gain{0, 0, 0});
     for (std::size_t a = 0; a < parent.size(); ++a) {
@@ -138,7 +138,7 @@ private:
         dims const& s = sizes(static_cast<int>(n));
         gain& x = of[root(first[n] + d)];
         ++x.nodes;
-        if (is_pointwise(what[n]) && s[d] != 0) ++(numel(s) / s[d] >= enough ? x.large : x.small);
+        if (is_pointwise(what[n]) && s[d] != 0) ++(numel(s) / s[d] >= enough ? x.large_ones : x.small_ones);
       }
     index_t nodes = static_cast<index_t>(g.nodes.size());
     for (std::size_t n = 0; n < g.nodes.size(); ++n)
@@ -147,7 +147,7 @@ private:
         index_t const size = sizes(static_cast<int>(n))[d];
         if (root(static_cast<int>(a)) != a || chosen[a] || blocked[a] || !begins[a] || size < 2 || size > longest)
           continue;
-        if (of[a].large <= of[a].small || nodes + of[a].nodes * (size - 1) > growth) continue;
+        if (of[a].large_ones <= of[a].small_ones || nodes + of[a].nodes * (size - 1) > growth) continue;
         chosen[a] = 1, nodes += of[a].nodes * (size - 1);
       }
   }

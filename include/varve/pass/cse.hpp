@@ -13,9 +13,9 @@ namespace varve {
 /// graphs without in-place operators (`functionalize`). Equal nodes are found by hash: expected constant work per node.
 constexpr graph cse(graph const& g) {
   rewriter w(g);
-  std::size_t slots = 16;
-  while (slots < 2 * g.nodes.size()) slots *= 2;
-  list<int> table(slots, -1);
+  std::size_t slot_count = 16;
+  while (slot_count < 2 * g.nodes.size()) slot_count *= 2;
+  list<int> table(slot_count, -1);
   list<std::size_t> used;
   list<operator_class> const kinds = identify(g);
   list<char> const marks = live_nodes(g);
@@ -52,8 +52,8 @@ constexpr graph cse(graph const& g) {
     for (int k = 0; k < nd.count; ++k) h = mix(h, static_cast<std::uint64_t>(operand(k)));
     for (int k = 0; k < nd.at.count; ++k)
       for (extent a : nd.at[k]) h = mix(h, static_cast<std::uint64_t>(a.bits));
-    std::size_t s = static_cast<std::size_t>(h ^ (h >> 32)) & (slots - 1);
-    for (; table[s] >= 0; s = (s + 1) & (slots - 1)) {
+    std::size_t s = static_cast<std::size_t>(h ^ (h >> 32)) & (slot_count - 1);
+    for (; table[s] >= 0; s = (s + 1) & (slot_count - 1)) {
       node const& o = w.to.nodes[static_cast<std::size_t>(table[s])];
       bool same = o.op == nd.op && o.count == nd.count && o.mode == nd.mode && (data || same_bits(o.value, nd.value)) &&
                   o.out == nd.out && o.at == nd.at;

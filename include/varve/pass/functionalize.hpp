@@ -55,14 +55,14 @@ public:
 
   // The writer that inverses of views are written with.
   template <class Tag, int, class... In>
-  constexpr int emit(attributes const& a, meta const& m, In... in) {
-    return emit(handle<Tag>, a, m, in...);
+  constexpr int add_node(attributes const& a, meta const& m, In... in) {
+    return add_node(handle<Tag>, a, m, in...);
   }
   constexpr meta meta_of(int n) const { return out(n); }
   constexpr int ones(meta const& m) {
     node one;
     one.op = &constant_handle, one.out = {m.type, {}}, one.value = 1;
-    return emit(handle<expand_t>, attributes(m.sizes), m, w_.append(one, nullptr));
+    return add_node(handle<expand_t>, attributes(m.sizes), m, w_.append(one, nullptr));
   }
 
 private:
@@ -107,7 +107,7 @@ private:
     return w_.now[at(n)];
   }
   template <class... In>
-  constexpr int emit(op_handle const& op, attributes const& a, meta const& m, In... in) {
+  constexpr int add_node(op_handle const& op, attributes const& a, meta const& m, In... in) {
     node nd;
     nd.op = &op, nd.at = a, nd.out = m, nd.count = sizeof...(In);
     int const all[] = {in...};
@@ -116,7 +116,7 @@ private:
   constexpr int in_dtype(int n, dtype type) {
     return out(n).type == type
                ? n
-               : emit(handle<to_t>, attributes(dims{static_cast<index_t>(type)}), {type, out(n).sizes}, n);
+               : add_node(handle<to_t>, attributes(dims{static_cast<index_t>(type)}), {type, out(n).sizes}, n);
   }
 
   constexpr int each(int n, bool inner) {
@@ -223,7 +223,8 @@ private:
       refuse::argument_is_invalid(nd.op->name, "a value that shows elements more than once, as an expanded one does, "
                                                "cannot be written into; clone it first");
     if (repeats)
-      cur = emit(handle<as_strided_scatter_t>, attributes(shown.strides, dims{shown.offset}), old(b).out, now(b), cur);
+      cur = add_node(handle<as_strided_scatter_t>, attributes(shown.strides, dims{shown.offset}), old(b).out, now(b),
+                     cur);
     for (int v = x; v != b && !repeats; v = shows_[at(v)])
       if (old(v).op->kind != op_kind::mutation)
         cur = put_back(
@@ -249,7 +250,7 @@ private:
     int y = in[1];
     // The value is no plain number, as a constant of a graph of tensors is; that of the compiler has its dtype.
     if (!std::is_constant_evaluated() && is(nd, handle<copy__t>) && metas[1].number && into.sizes.n == 0)
-      return emit(handle<full_t>, attributes(dims{}, dims{static_cast<index_t>(into.type)}), into, y);
+      return add_node(handle<full_t>, attributes(dims{}, dims{static_cast<index_t>(into.type)}), into, y);
     if (!is(nd, handle<copy__t>)) {
       if (!nd.op->functional)
         refuse::argument_is_invalid(
@@ -266,9 +267,9 @@ private:
     if (aligned == into.sizes) return y;
     if (aligned.n > 0 && aligned.n < into.sizes.n) {
       while (aligned.n < into.sizes.n) aligned.insert(0, 1);
-      y = emit(handle<reshape_t>, attributes(aligned), {into.type, aligned}, y);
+      y = add_node(handle<reshape_t>, attributes(aligned), {into.type, aligned}, y);
     }
-    return emit(handle<expand_t>, attributes(into.sizes), {into.type, into.sizes}, y);
+    return add_node(handle<expand_t>, attributes(into.sizes), {into.type, into.sizes}, y);
   }
   /// Results are as they are at the end; what was written into arguments of the program is written there.
   constexpr void end(region const& all) {
@@ -278,7 +279,7 @@ private:
       (void)now(n);
     }
     for (std::size_t k = 0; k < inputs_.size(); k += 2)
-      emit(handle<copy__t>, {}, old(inputs_[k]).out, inputs_[k + 1], w_.now[at(inputs_[k])]);
+      add_node(handle<copy__t>, {}, old(inputs_[k]).out, inputs_[k + 1], w_.now[at(inputs_[k])]);
     inputs_ = {};
   }
 

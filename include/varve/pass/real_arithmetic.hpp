@@ -27,9 +27,9 @@ struct relaxer : constant_elements {
   list<int> new_uses{};       // by new node: how often the old nodes that became it are used
 
   constexpr explicit relaxer(graph const& graph_) : constant_elements(graph_), prints(graph_) {
-    std::size_t slots = 16;
-    while (slots < 4 * g.nodes.size()) slots *= 2;
-    table.assign(slots, -1);
+    std::size_t slot_count = 16;
+    while (slot_count < 4 * g.nodes.size()) slot_count *= 2;
+    table.assign(slot_count, -1);
     nonzero.assign(g.nodes.size(), 0);
     for (std::size_t n = g.nodes.size(); n-- > 0;) {
       node const& nd = g.nodes[n];

@@ -26,8 +26,8 @@ constexpr list<life> lifetimes(program const& p, list<int> const& when = {}) {
       call_info const& c = p.calls[static_cast<std::size_t>(st.number)];
       int const results = c.results + (st.kind == stage_kind::scan ? static_cast<int>(c.at[0][0]) : 0);
       touch(st.in[0], now);
-      for (int k = 0; k < c.operands; ++k) touch(p.slots[static_cast<std::size_t>(st.in[1] + k)], now);
-      for (int k = 0; k < results; ++k) touch(p.slots[static_cast<std::size_t>(st.in[2] + k)], now);
+      for (int k = 0; k < c.operands; ++k) touch(p.ports[static_cast<std::size_t>(st.in[1] + k)], now);
+      for (int k = 0; k < results; ++k) touch(p.ports[static_cast<std::size_t>(st.in[2] + k)], now);
       continue;
     }
     for (int b : st.in) touch(b, now);
@@ -67,7 +67,7 @@ constexpr void drop_unread(program& p) {
     } else if (st.kind == stage_kind::branch || st.kind == stage_kind::scan) {
       call_info const& c = p.calls[static_cast<std::size_t>(st.number)];
       mark(st.in[0]);
-      for (int k = 0; k < c.operands; ++k) mark(p.slots[static_cast<std::size_t>(st.in[1] + k)]);
+      for (int k = 0; k < c.operands; ++k) mark(p.ports[static_cast<std::size_t>(st.in[1] + k)]);
     } else {
       for (int b : st.in) mark(b);
     }

@@ -52,10 +52,10 @@ constexpr void for_each_operand(program& p, step& s, F f) {
     for (int k = 0; k < s.count; ++k) f(s.in[k]);
     return;
   }
-  int* const slots = p.slots.data() + s.args;
+  int* const ports = p.ports.data() + s.args;
   for (int k = 0; k < s.count; ++k) {
-    f(slots[k]);
-    if (k < 3) s.in[k] = slots[k];
+    f(ports[k]);
+    if (k < 3) s.in[k] = ports[k];
   }
 }
 /// Calls `f(step)` for every long operator of a body.

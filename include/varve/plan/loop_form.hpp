@@ -23,9 +23,8 @@ constexpr bool is_integer(dtype t) { return category(t) == 1; }
 /// else, doubles with anything but float, or a mixture. Operands of `one_hot` beside floats are only compared with
 /// small numbers, which rounding does not make of others, and its results are 0 and 1: they fit anywhere.
 constexpr lane lanes_for(unfolding const& u, list<root> const& roots) {
-  bool f32 = false, f64 = false, integers = false, exact = true,
-       small =
-           true; // exact: every operator computes in registers of integers; small: nothing but what those of int32 hold
+  bool f32 = false, f64 = false, integers = false;
+  bool exact = true, narrow = true; // every operator computes in registers of integers; all fit those of int32
   instance const* const all = u.all.data();
   node const* const nodes = u.f.g.nodes.data();
   operator_class const* const what_of = u.f.what;
@@ -59,8 +58,8 @@ constexpr lane lanes_for(unfolding const& u, list<root> const& roots) {
                       what == operator_class::constant || what == operator_class::arange ||
                       what == operator_class::count || what == operator_class::one_hot ||
                       (what >= operator_class::sum && what <= operator_class::amin) || what == operator_class::mm);
-    small = small && t != dtype::float32 && is_narrow(t) && what != operator_class::count &&
-            what != operator_class::one_hot && what != operator_class::sum && what != operator_class::mm;
+    narrow = narrow && t != dtype::float32 && is_narrow(t) && what != operator_class::count &&
+             what != operator_class::one_hot && what != operator_class::sum && what != operator_class::mm;
     if (!any_integer || i.as != instance::form::value || is_one_hot(i)) continue;
     integers |= is_integer(t);
     for (int e = 0; e < i.count && !integers; ++e) needs(args[i.args + e]);
@@ -68,10 +67,10 @@ constexpr lane lanes_for(unfolding const& u, list<root> const& roots) {
   for (root const& r : roots) {
     if (any_integer) needs(r.a);
     if (any_integer && r.product) needs(r.b);
-    small = small && r.kind != sink_kind::sum;
+    narrow = narrow && r.kind != sink_kind::sum;
     integers |= r.kind == sink_kind::sum && !f32 && !is_floating(type(resolved(r.a))); // flags are counted
   }
-  if (integers && exact && !f32 && !f64) return small ? lane::i32 : lane::i64;
+  if (integers && exact && !f32 && !f64) return narrow ? lane::i32 : lane::i64;
   return f32 && (f64 || integers) ? lane::wide : f64 || integers ? lane::f64 : lane::f32;
 }
 

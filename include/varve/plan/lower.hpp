@@ -15,9 +15,9 @@ public:
       : nest_loops(u_, rank_, roots_, buffer_of), p(p_), inner(b.rank - 1), width(width_of(b.type)),
         at_once(b.type == lane::f32 ? fields_at_once<float> : fields_at_once<double>),
         access_base(static_cast<int>(p_.accesses.size())), step_first(static_cast<int>(p_.steps.size())),
-        numbers_by_node(u_.all.size(), 0), targets(u_.all.size(), 0), slots(u_.all.size(), 0),
+        numbers_by_node(u_.all.size(), 0), targets(u_.all.size(), 0), ports(u_.all.size(), 0),
         step_numbers(u_.all.size(), -1), marks(u_.all.size(), 0), by_node(numbers_by_node.data()),
-        resolved(targets.data()), slot(slots.data()), step_of(step_numbers.data()), needed_alone(marks.data()) {}
+        resolved(targets.data()), slot(ports.data()), step_of(step_numbers.data()), needed_alone(marks.data()) {}
 
   constexpr void write() {
     resolve_aliases();
@@ -41,7 +41,7 @@ private:
   int at_once;      // fields of a record that are loaded together
   int access_base, step_first;
   // One element for each instance, and below where these lists lie.
-  list<int> numbers_by_node, targets, slots, step_numbers;
+  list<int> numbers_by_node, targets, ports, step_numbers;
   list<char> marks;
   int *by_node, *resolved;          // instances in the order of the nodes; what an alias stands for
   int *slot, *step_of;              // step_of: -1 when it has no step in the innermost loop
@@ -173,7 +173,7 @@ private:
     operator_class const what = what_of[in.node];
     step s = blank_step;
     s.type = nodes[in.node].out.type, s.node = in.node, s.wide = b.type == lane::wide;
-    s.args = static_cast<int>(p.slots.size());
+    s.args = static_cast<int>(p.ports.size());
     set_kind(s, in, what);
     bool invariant = true;
     if (int const a = access_of[i]; a >= 0) {
@@ -210,7 +210,7 @@ private:
   constexpr bool operands(step& s, instance const& in) {
     bool invariant = true;
     auto take = [&](int a) {
-      p.slots.push_back(a);
+      p.ports.push_back(a);
       if (s.count < 3) s.in[s.count] = a;
       invariant = invariant && a < 0;
       ++s.count;

@@ -253,19 +253,19 @@ private:
     c.region = nd.regions_first, c.operands = nd.count - first, c.results = r.result_count, c.at = nd.at;
     if (loop && nd.regions_count > 1) c.condition = nd.regions_first + 1, s.in[0] = new_buffer({dtype::bool_, {}}, 1);
     else if (!loop) s.in[0] = buffer_of[base(input(nd, 0))];
-    s.in[1] = static_cast<int>(p.slots.size());
-    for (int k = first; k < nd.count; ++k) p.slots.push_back(buffer_of[base(input(nd, k))]);
-    s.in[2] = static_cast<int>(p.slots.size());
-    for (int k = 0; k < c.results; ++k) p.slots.push_back(c.results == 1 ? buffer_of[n] : -1);
+    s.in[1] = static_cast<int>(p.ports.size());
+    for (int k = first; k < nd.count; ++k) p.ports.push_back(buffer_of[base(input(nd, k))]);
+    s.in[2] = static_cast<int>(p.ports.size());
+    for (int k = 0; k < c.results; ++k) p.ports.push_back(c.results == 1 ? buffer_of[n] : -1);
     for (int m = n + 1; m < g.regions[0].node_count; ++m)
       if (node const& item = g.nodes[m]; what[m] == operator_class::getitem && input(item, 0) == n)
-        p.slots[s.in[2] + static_cast<int>(item.at[0][0])] = buffer_of[m];
+        p.ports[s.in[2] + static_cast<int>(item.at[0][0])] = buffer_of[m];
     index_t const carried = loop ? nd.at[0][0].number() : c.results;
     for (int k = 0; k < c.results; ++k) // results nobody uses are written all the same
-      if (p.slots[s.in[2] + k] < 0)
-        p.slots[s.in[2] + k] =
+      if (p.ports[s.in[2] + k] < 0)
+        p.ports[s.in[2] + k] =
             new_buffer(g.nodes[g.results[r.result_first + k]].out, k < carried ? 1 : nd.at[1][0].number());
-    for (int k = 0; loop && k < carried; ++k) p.slots.push_back(new_buffer(g.nodes[input(nd, k)].out, 1));
+    for (int k = 0; loop && k < carried; ++k) p.ports.push_back(new_buffer(g.nodes[input(nd, k)].out, 1));
     p.calls.push_back(c);
     p.stages.push_back(s);
   }

@@ -59,7 +59,7 @@ struct step {
   bool wide; // rounded to `type` in a body of doubles
   double value;
   int access;
-  int args, count; // operands: `slots[args .. + count)`
+  int args, count; // operands: `ports[args .. + count)`
   int in[3];       // the first of them
   int slot;
   int node;   // of the graph
@@ -170,7 +170,7 @@ struct program {
   list<buffer> buffers;
   list<access> accesses;
   list<step> steps;
-  list<int> slots;
+  list<int> ports;
   list<sink> sinks;
   list<body> bodies;
   list<block> blocks;
@@ -187,13 +187,13 @@ struct program {
 
 /// Array sizes of a frozen program.
 struct program_sizes {
-  std::size_t buffers, accesses, steps, slots, sinks, bodies, blocks, stages, calls, results, constants;
+  std::size_t buffers, accesses, steps, ports, sinks, bodies, blocks, stages, calls, results, constants;
   static constexpr program_sizes of(program const& p) {
-    return {p.buffers.size(), p.accesses.size(), p.steps.size(), p.slots.size(),   p.sinks.size(),    p.bodies.size(),
+    return {p.buffers.size(), p.accesses.size(), p.steps.size(), p.ports.size(),   p.sinks.size(),    p.bodies.size(),
             p.blocks.size(),  p.stages.size(),   p.calls.size(), p.results.size(), p.constants.size()};
   }
   constexpr bool holds(program_sizes const& o) const {
-    return buffers >= o.buffers && accesses >= o.accesses && steps >= o.steps && slots >= o.slots && sinks >= o.sinks &&
+    return buffers >= o.buffers && accesses >= o.accesses && steps >= o.steps && ports >= o.ports && sinks >= o.sinks &&
            bodies >= o.bodies && blocks >= o.blocks && stages >= o.stages && calls >= o.calls && results >= o.results &&
            constants >= o.constants;
   }
@@ -207,7 +207,7 @@ struct static_program {
   buffer buffers[S.buffers + 1]{};
   access accesses[S.accesses + 1]{};
   step steps[S.steps + 1]{};
-  int slots[S.slots + 1]{};
+  int ports[S.ports + 1]{};
   sink sinks[S.sinks + 1]{};
   body bodies[S.bodies + 1]{};
   block blocks[S.blocks + 1]{};
@@ -226,7 +226,7 @@ struct static_program {
       : used(program_sizes::of(p)), workspace(p.workspace), writes_arguments(p.writes_arguments),
         traced_operators(p.traced_operators) {
     if (!S.holds(used)) return;
-    copy(buffers, p.buffers), copy(accesses, p.accesses), copy(steps, p.steps), copy(slots, p.slots),
+    copy(buffers, p.buffers), copy(accesses, p.accesses), copy(steps, p.steps), copy(ports, p.ports),
         copy(sinks, p.sinks);
     copy(bodies, p.bodies), copy(blocks, p.blocks), copy(stages, p.stages), copy(calls, p.calls),
         copy(results, p.results), copy(constants, p.constants);

@@ -70,8 +70,8 @@ struct role_table {
   /// Whether a value that two loops need is computed in both: a few cheap operators take less time than a way to memory
   /// beyond the first caches and back.
   constexpr bool recomputes(int n) const {
-    bool const far = numel(g.nodes[n].out.sizes) * itemsize(g.nodes[n].out.type) > index_t{1} << 17;
-    return weight[n] < 8 || (far && !heavy[n] && dense[n] < 32);
+    bool const is_far = numel(g.nodes[n].out.sizes) * itemsize(g.nodes[n].out.type) > index_t{1} << 17;
+    return weight[n] < 8 || (is_far && !heavy[n] && dense[n] < 32);
   }
 
 private:

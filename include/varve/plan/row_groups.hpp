@@ -48,7 +48,7 @@ private:
   static constexpr int ahead = 4; // nests that see nothing of the others, before one that does
   // Bytes of rows at a time, bytes of all rows that are near enough as they are, of the longest rows; and elements that
   // a sum over rows takes at a time.
-  static constexpr index_t cached = 65536, near = 1 << 17, most_bytes = 1 << 19, least_fold = 1024;
+  static constexpr index_t cached = 65536, near_bytes = 1 << 17, most_bytes = 1 << 19, least_fold = 1024;
   /// How the nests use a buffer: are its rows apart, `stride` elements each?
   struct use {
     int buffer;
@@ -180,7 +180,7 @@ private:
     if (g.last == s) return g;
     (void)add_all(s, g.last, g.extent);
     g.row_bytes = row_bytes, g.row_points = row_points, g.least_rows = least_rows;
-    if (g.row_bytes * g.extent <= near || (choose_rows(g), g.rows == g.extent)) g.last = s;
+    if (g.row_bytes * g.extent <= near_bytes || (choose_rows(g), g.rows == g.extent)) g.last = s;
     for (use const& u : uses)
       if (u.by_rows && u.written && !u.filled && p.buffers[u.buffer].where == place::arena)
         g.own.push_back({u.buffer, u.stride});

@@ -99,7 +99,7 @@ private:
     if (k.kind == step_kind::load) k.from = k.type, k.op = nullptr, k.value = 0;
     bool comparable = s.count <= 4 && k.kind != step_kind::none;
     for (int q = 0; q < s.count && comparable; ++q) {
-      int const in = q < 3 ? s.in[q] : p.slots[s.args + q];
+      int const in = q < 3 ? s.in[q] : p.ports[s.args + q];
       k.in[q] = in >= 0 ? now[in] : fixed[~in];
     }
     if (comparable)
@@ -162,7 +162,7 @@ private:
           s.kind = step_kind::load, s.access = row, s.count = 0;
           continue;
         }
-      for (int q = 0; q < s.count; ++q) want(q < 3 ? s.in[q] : p.slots[s.args + q]);
+      for (int q = 0; q < s.count; ++q) want(q < 3 ? s.in[q] : p.ports[s.args + q]);
     }
   }
 };

@@ -36,7 +36,7 @@ struct program_reader {
              sized_problem::structure);
       expect(same_bits(p.steps[k].value, q.steps[k].value), sized_problem::value);
     }
-    for (std::size_t k = 0; k < p.slots.size(); ++k) expect(p.slots[k] == q.slots[k], sized_problem::structure);
+    for (std::size_t k = 0; k < p.ports.size(); ++k) expect(p.ports[k] == q.ports[k], sized_problem::structure);
     for (std::size_t k = 0; k < p.stages.size(); ++k) {
       expect(p.stages[k].kind == q.stages[k].kind && p.stages[k].number == q.stages[k].number &&
                  p.stages[k].out == q.stages[k].out,

@@ -167,7 +167,7 @@ private:
       values[v].spread = filled(block_step::kind::copy, type(v), values[v].access); // the right side first: values move
     return values[v].spread;
   }
-  constexpr int operand(step const& s, int k) { return slot(k < 3 ? s.in[k] : p.slots[s.args + k]); }
+  constexpr int operand(step const& s, int k) { return slot(k < 3 ? s.in[k] : p.ports[s.args + k]); }
 
   constexpr int loaded(step const& s) {
     int const a = access_of(s.access);
@@ -353,14 +353,14 @@ private:
   constexpr int end_of(int k) const { return steps[k].what == block_step::kind::chain ? k + steps[k].count : k; }
   /// Gives each value scratch memory while it is needed: few blocks, used again and again.
   constexpr void allocate() {
-    int const forever = static_cast<int>(steps.size());
+    int const to_the_end = static_cast<int>(steps.size());
     block_value* const all = values.data();
-    for (block_sink const& s : sinks) all[s.from].last = forever;
+    for (block_sink const& s : sinks) all[s.from].last = to_the_end;
     int constants = 0;
-    for (int k = 0; k < forever; k = end_of(k) + 1)
+    for (int k = 0; k < to_the_end; k = end_of(k) + 1)
       for (int j = k; j <= end_of(k); ++j) {
         block_step const& s = steps[j];
-        if (s.out >= 0 && all[s.out].access >= 0) all[s.out].last = forever; // written in place
+        if (s.out >= 0 && all[s.out].access >= 0) all[s.out].last = to_the_end; // written in place
         constants += s.what == block_step::kind::fill;
         for (int q = 0; q < s.count && s.what != block_step::kind::chain; ++q)
           if (s.in[q] >= 0 && all[s.in[q]].last < end_of(k)) all[s.in[q]].last = end_of(k);
@@ -372,7 +372,7 @@ private:
       }
     made.memory_count = static_cast<int>(places.size());
     list<int> unused[9]{};
-    for (int k = 0; k < forever; k = end_of(k) + 1)
+    for (int k = 0; k < to_the_end; k = end_of(k) + 1)
       if (steps[k].what == block_step::kind::chain) place_chain(k, unused);
       else {
         block_step s = steps[k];
@@ -413,11 +413,11 @@ private:
       if (s.out < 0 || v.last < 0) {
         s.out = no_place;
       } else if (v.last == end && v.access < 0) {
-        int near = 0;
-        while (near < most_near && near_until[near] > k) ++near;
+        int place = 0;
+        while (place < most_near && near_until[place] > k) ++place;
         if (in_registers) v.last = static_cast<int>(steps.size()), s.out = no_place;
-        else if (near < most_near)
-          near_until[near] = until, v.last = static_cast<int>(steps.size()), s.out = v.place = ~near;
+        else if (place < most_near)
+          near_until[place] = until, v.last = static_cast<int>(steps.size()), s.out = v.place = ~place;
         else s.out = place_for(v, unused);
       } else {
         s.out = place_for(v, unused);

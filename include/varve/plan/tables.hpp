@@ -115,7 +115,7 @@ constexpr index_t block_header(int places, int in_memory, int sinks) {
 }
 
 /// Loop nests that take turns, `rows` rounds of the outermost loop of each at a time; there are `extent`. Its buffers
-/// with memory for so many rows are `slots[own_first .. + own_count)`.
+/// with memory for so many rows are `ports[own_first .. + own_count)`.
 struct block_group {
   static constexpr int most = 32; // nests
   int body_first, body_count;
@@ -177,7 +177,7 @@ struct block_keys {
 /// The tables while they are being made.
 struct block_program {
   list<buffer> buffers;
-  list<int> slots;
+  list<int> ports;
   list<stage> stages;
   list<block_call> calls;
   list<block_body> bodies;
@@ -202,7 +202,7 @@ struct block_callee {
 /// Linked tables of either form, to run.
 struct block_view {
   buffer const* buffers;
-  int const* slots;
+  int const* ports;
   stage const* stages;
   block_call const* calls;
   block_body const* bodies;

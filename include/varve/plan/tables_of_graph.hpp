@@ -55,9 +55,9 @@ private:
     r.keys.callees.push_back(key);
     return static_cast<int>(r.keys.callees.size()) - 1;
   }
-  constexpr int slots(program const& p, int from, int count) {
-    int const first = static_cast<int>(r.slots.size());
-    for (int k = 0; k < count; ++k) r.slots.push_back(p.slots[from + k]);
+  constexpr int ports(program const& p, int from, int count) {
+    int const first = static_cast<int>(r.ports.size());
+    for (int k = 0; k < count; ++k) r.ports.push_back(p.ports[from + k]);
     return first;
   }
   static constexpr index_t greater(index_t a, index_t b) { return a > b ? a : b; }
@@ -66,7 +66,7 @@ private:
   constexpr index_t turns(program const& p, row_group const& from, stage& s) {
     block_group g{static_cast<int>(r.bodies.size()),
                   from.last - from.first + 1,
-                  static_cast<int>(r.slots.size()),
+                  static_cast<int>(r.ports.size()),
                   static_cast<int>(from.own.size()),
                   from.extent,
                   from.rows,
@@ -74,7 +74,7 @@ private:
                   from.own_bytes,
                   from.own_bytes};
     bool shared = true;
-    for (row_buffer const& o : from.own) r.slots.push_back(o.buffer);
+    for (row_buffer const& o : from.own) r.ports.push_back(o.buffer);
     for (int k = from.first; k <= from.last; ++k) {
       body const& b = p.bodies[p.stages[k].number];
       block_planner<Kernels>::plan(p, b, kernels, r, from.rows);
@@ -124,7 +124,7 @@ private:
         r.calls.push_back({c, inner ? -1 : callee(c)});
         if (inner) {
           int const carried = s.kind == stage_kind::scan ? static_cast<int>(c.at[0][0]) : 0;
-          s.in[1] = slots(p, s.in[1], c.operands), s.in[2] = slots(p, s.in[2], c.results + carried);
+          s.in[1] = ports(p, s.in[1], c.operands), s.in[2] = ports(p, s.in[2], c.results + carried);
           handed = greater(handed, c.operands + c.results + 2 * carried);
         }
       } else {

@@ -35,7 +35,8 @@ struct unfolding {
   int self = -1; // while exploring: the root itself
   box range{};
   list<int> head{};
-  list<std::uint64_t> near{}, far{}; // a bit for each node that was demanded, and for each 64 of them
+  list<std::uint64_t> demanded_bits{},
+      demanded_words{}; // a bit for each node that was demanded, and for each 64 of them
   list<axis_index> maps{};
   list<instance> all{};
   list<int> args{};
@@ -51,8 +52,9 @@ struct unfolding {
 
   constexpr explicit unfolding(facts const& facts_, int group_, bool explore_)
       : f(facts_), group(group_), explore(explore_), head(facts_.g.nodes.size(), -1),
-        near(facts_.g.nodes.size() / 64 + 1, 0), far(facts_.g.nodes.size() / 4096 + 1, 0) {
-    nodes = f.g.nodes.data(), edges = f.g.edges.data(), heads = head.data(), bits = near.data(), words = far.data();
+        demanded_bits(facts_.g.nodes.size() / 64 + 1, 0), demanded_words(facts_.g.nodes.size() / 4096 + 1, 0) {
+    nodes = f.g.nodes.data(), edges = f.g.edges.data(), heads = head.data(), bits = demanded_bits.data(),
+    words = demanded_words.data();
   }
   unfolding(unfolding const&) = delete;
   unfolding& operator=(unfolding const&) = delete;

@@ -31,9 +31,9 @@ namespace detail {
 /// Sorts `n` items of a buffer of twice as many: runs are merged from one half to the other. Stable. Gives the half.
 template <class E, class Before>
 constexpr E* merge_sorted(E* from, E* to, index_t n, Before const& before) {
-  constexpr index_t small = 16;
-  for (index_t begin = 0; begin < n; begin += small) { // by insertion
-    index_t const stop = begin + small < n ? begin + small : n;
+  constexpr index_t run = 16;
+  for (index_t begin = 0; begin < n; begin += run) { // by insertion
+    index_t const stop = begin + run < n ? begin + run : n;
     for (index_t k = begin + 1; k < stop; ++k) {
       E const e = from[k];
       index_t j = k;
@@ -41,7 +41,7 @@ constexpr E* merge_sorted(E* from, E* to, index_t n, Before const& before) {
       from[j] = e;
     }
   }
-  for (index_t width = small; width < n; width *= 2) {
+  for (index_t width = run; width < n; width *= 2) {
     for (index_t begin = 0; begin < n; begin += 2 * width) {
       index_t const middle = begin + width < n ? begin + width : n;
       index_t const stop = middle + width < n ? middle + width : n;

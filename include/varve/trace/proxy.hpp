@@ -133,8 +133,8 @@ constexpr proxy as_proxy(array<T, D...> const& a, graph_builder* b = nullptr) {
   if (equal) return {nullptr, -1, m, held(a.size() ? a.data[0] : T(0)), b};
   if (!b) refuse::argument_is_invalid("trace", "an array constant meets no value of the trace; pass it as an argument");
   if (counts)
-    return {b, b->emit(&handle<arange_t>, attributes(m.sizes, dims{static_cast<index_t>(m.type)}), nullptr, 0, m), m,
-            0};
+    return {b, b->add_node(&handle<arange_t>, attributes(m.sizes, dims{static_cast<index_t>(m.type)}), nullptr, 0, m),
+            m, 0};
   return {b, b->constant(m.type, m.sizes, a.data), m, 0};
 }
 
@@ -143,7 +143,7 @@ constexpr int node_in(graph_builder& b, proxy const& p) {
   if (p.builder) return b.lift(p.builder, p.id, p.info);
   int c = b.constant(p.info.type, p.splat);
   if (p.info.sizes.n == 0) return c;
-  return b.emit(&handle<expand_t>, attributes(p.info.sizes), &c, 1, p.info);
+  return b.add_node(&handle<expand_t>, attributes(p.info.sizes), &c, 1, p.info);
 }
 } // namespace detail
 
@@ -157,10 +157,10 @@ struct backend<detail::traced_base> {
                   "varve: an operator that does something outside of the program has no place in a graph that the "
                   "compiler makes (trace, fuse); trace at run time (make_fx, compile), or call it outside");
     if constexpr (rules<typename Op::tag>::kind == op_kind::effect) return proxy{}; // after the message
-    graph_builder* near = nullptr;
-    if constexpr ((is_array<X> || ...)) near = detail::trace_of_all(x...);
-    proxy in[] = {detail::as_proxy(x, near)..., proxy{}};
-    return emit<typename Op::tag>(op.boxed(), in, static_cast<int>(sizeof...(X)));
+    graph_builder* nearest = nullptr;
+    if constexpr ((is_array<X> || ...)) nearest = detail::trace_of_all(x...);
+    proxy in[] = {detail::as_proxy(x, nearest)..., proxy{}};
+    return add_node<typename Op::tag>(op.boxed(), in, static_cast<int>(sizeof...(X)));
   }
   template <class S, class T, number N>
   static constexpr proxy full(S const& sizes, T const& type, N v) {
@@ -178,11 +178,11 @@ struct backend<detail::traced_base> {
   /// 0, 1, ..., n - 1 as int64, in the function that `like` is traced in.
   static constexpr proxy arange(proxy const& like, dims const& n) {
     meta const out{dtype::int64, n};
-    graph_builder* const near = like.builder ? like.builder : like.home;
-    if (!near)
+    graph_builder* const nearest = like.builder ? like.builder : like.home;
+    if (!nearest)
       refuse::argument_is_invalid("trace", "a derivative of a constant was asked for; pass the value as an argument");
-    graph_builder& b = near->current();
-    return {&b, b.emit(&handle<arange_t>, attributes(n, dims{static_cast<index_t>(dtype::int64)}), nullptr, 0, out),
+    graph_builder& b = nearest->current();
+    return {&b, b.add_node(&handle<arange_t>, attributes(n, dims{static_cast<index_t>(dtype::int64)}), nullptr, 0, out),
             out, 0};
   }
 
@@ -204,8 +204,8 @@ struct backend<detail::traced_base> {
   template <class Tag, class X, class... Y>
   static constexpr void write(X& x, Y const&... y) {
     using R = rules<Tag>;
-    graph_builder* const near = detail::trace_of_all(x, y...);
-    if (!near)
+    graph_builder* const nearest = detail::trace_of_all(x, y...);
+    if (!nearest)
       refuse::argument_is_invalid(
           Tag::op_name,
           "a constant that meets no value of the trace was written into; make it like one of them (zeros_like)");
@@ -213,9 +213,9 @@ struct backend<detail::traced_base> {
       if constexpr (std::is_const_v<X>)
         refuse::argument_is_invalid(Tag::op_name, "a constant was written into that is const; make it a variable, so "
                                                   "that it can become a value of the trace");
-      else x = materialized(*near, x);
+      else x = materialized(*nearest, x);
     }
-    proxy in[] = {x, detail::as_proxy(y, near)...};
+    proxy in[] = {x, detail::as_proxy(y, nearest)...};
     constexpr int count = 1 + sizeof...(Y);
     meta metas[count];
     for (int k = 0; k < count; ++k) metas[k] = in[k].info;
@@ -231,7 +231,7 @@ struct backend<detail::traced_base> {
       refuse::shapes_do_not_match(Tag::op_name, x.info.sizes, result.sizes);
     for (int k = 1; k < count; ++k)
       if (!in[k].builder) become(in[k], result.type);
-    (void)emit<Tag>({}, in, count);
+    (void)add_node<Tag>({}, in, count);
   }
 
 private:
@@ -245,7 +245,7 @@ private:
   }
   static constexpr proxy counted(graph_builder& b, dtype type, dims const& from, dims const& to) {
     return {&b,
-            b.emit(&sym_numel_handle, attributes(dims{numel(from) / numel(to)}), nullptr, 0, {type, {}}),
+            b.add_node(&sym_numel_handle, attributes(dims{numel(from) / numel(to)}), nullptr, 0, {type, {}}),
             {type, {}, true},
             0};
   }
@@ -253,7 +253,7 @@ private:
   static constexpr proxy materialized(graph_builder& b, proxy const& x) {
     meta const m{x.info.type, x.info.sizes, false};
     int id = detail::node_in(b, x);
-    if (m.sizes.n) id = b.emit(&handle<clone_t>, {}, &id, 1, m);
+    if (m.sizes.n) id = b.add_node(&handle<clone_t>, {}, &id, 1, m);
     return {&b, id, m, 0, x.home};
   }
   template <class X>
@@ -269,7 +269,7 @@ private:
     }
   }
   template <class Tag>
-  static constexpr proxy emit(attributes const& at, proxy* in, int count) {
+  static constexpr proxy add_node(attributes const& at, proxy* in, int count) {
     using R = rules<Tag>;
     meta metas[R::arity + 1]{};
     for (int k = 0; k < count; ++k) metas[k] = in[k].info;
@@ -279,7 +279,7 @@ private:
       for (int k = 0; k < count; ++k) {
         dtype const want = k < R::conditions ? dtype::bool_ : t;
         if (in[k].info.type == want) continue;
-        if (in[k].builder) in[k] = emit<to_t>(attributes(dims{static_cast<index_t>(want)}), in + k, 1);
+        if (in[k].builder) in[k] = add_node<to_t>(attributes(dims{static_cast<index_t>(want)}), in + k, 1);
         else become(in[k], want);
       }
     }
@@ -293,7 +293,7 @@ private:
           b && is_sampled(*b, metas[0].sizes, out.sizes)) { // as often as a symbolic size says
         become(in[0], out.type), in[0].info.sizes = out.sizes;
         proxy both[] = {in[0], counted(*b, out.type, metas[0].sizes, out.sizes)};
-        return emit<mul_t>(no_attributes, both, 2);
+        return add_node<mul_t>(no_attributes, both, 2);
       }
     if (!any && foldable<R> && (!home || folds<Tag>(in, count))) {
       proxy r = fold<R>(in, count, out);
@@ -307,7 +307,7 @@ private:
     graph_builder& b = any->current();
     int ids[R::arity + 1]{};
     for (int k = 0; k < count; ++k) ids[k] = detail::node_in(b, in[k]);
-    return {&b, b.emit(&handle<Tag>, at, ids, count, out), out, 0};
+    return {&b, b.add_node(&handle<Tag>, at, ids, count, out), out, 0};
   }
   /// Operators whose result on constants is a constant.
   template <class R>

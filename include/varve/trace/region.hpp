@@ -99,11 +99,11 @@ constexpr auto trace_branches(Tag, Op const& op, P const& p, X const&... x) {
 /// the node: {carried, scanned, reverse, does it end after a count?}, {greatest number of steps or 0, has it outputs?}.
 template <class Tag, class Op, class... X>
 constexpr auto trace_loop(Tag, Op const& op, X const&... x) {
-  graph_builder* const near = detail::trace_of_all(x...);
-  if (!near)
+  graph_builder* const nearest = detail::trace_of_all(x...);
+  if (!nearest)
     refuse::argument_is_invalid("trace",
                                 "a loop over constants alone was met while tracing; pass one of them as an argument");
-  graph_builder& outer = *near;
+  graph_builder& outer = *nearest;
   constexpr int carried = decltype(op.carried)::value, scanned = decltype(op.scanned)::value;
   meta metas[] = {meta_of(x)...};
   index_t const n = to_dims(op.length)[0];

@@ -60,7 +60,7 @@ VARVE_COLD VARVE_LIBRARY tensor trace_layer::record_nothing(boxed_op const& op, 
   tensor const y = run(op, inner);
   int const zero = builder.constant(y.dtype(), 0);
   attributes const at(y.sizes(), dims{static_cast<index_t>(y.dtype())});
-  return wrap(y, builder.emit(&handle<full_t>, at, &zero, 1, {y.dtype(), y.sizes()}));
+  return wrap(y, builder.add_node(&handle<full_t>, at, &zero, 1, {y.dtype(), y.sizes()}));
 }
 VARVE_LIBRARY tensor trace_layer::record(boxed_op const& op, boxed_args const& x) {
   require_kept();
@@ -92,7 +92,8 @@ VARVE_LIBRARY tensor trace_layer::record(boxed_op const& op, boxed_args const& x
       at = attributes(dims{*n});
       told(at[0][0], ids[0]);
     }
-  int const node = builder.emit(op.table->node(), at, ids.data(), static_cast<int>(ids.size()), {y.dtype(), y.sizes()});
+  int const node =
+      builder.add_node(op.table->node(), at, ids.data(), static_cast<int>(ids.size()), {y.dtype(), y.sizes()});
   called(node, grad_mode);
   return wrap(y, node);
 }

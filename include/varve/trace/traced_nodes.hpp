@@ -18,7 +18,7 @@ VARVE_LIBRARY tensor trace_layer::wrap(tensor const& v, int node) {
 VARVE_LIBRARY int trace_layer::unknown(tensor const& t) {
   int const zero = builder.constant(t.dtype(), 0);
   attributes const at(t.sizes(), dims{static_cast<index_t>(t.dtype())});
-  int const zeros = builder.emit(&handle<full_t>, at, &zero, 1, {t.dtype(), t.sizes()});
+  int const zeros = builder.add_node(&handle<full_t>, at, &zero, 1, {t.dtype(), t.sizes()});
   return is_floating(t.dtype()) ? builder.is_unknown(zeros) : zeros; // states of the generator are of calls alone
 }
 VARVE_LIBRARY int trace_layer::node_of(tensor const& t) {
@@ -94,14 +94,14 @@ VARVE_LIBRARY int trace_layer::literal_node(tensor const& t) {
   int n = -1;
   if (captures && value.is(t) && !can_be_constant(value)) {
     int const captured = captured_node(t);
-    n = builder.emit(&handle<clone_t>, {}, &captured, 1, meta_of(t));
+    n = builder.add_node(&handle<clone_t>, {}, &captured, 1, meta_of(t));
   } else {
     on_dtype(t.dtype(), "trace", [&]<class E>() {
       E const* const elements = static_cast<E const*>(value.raw());
       if (t.dim()) return void(n = builder.constant(t.dtype(), t.sizes(), elements));
       int const number = builder.constant(t.dtype(), detail::held(*elements));
-      n = builder.emit(&handle<full_t>, attributes(dims{}, dims{static_cast<index_t>(t.dtype())}), &number, 1,
-                       meta_of(t));
+      n = builder.add_node(&handle<full_t>, attributes(dims{}, dims{static_cast<index_t>(t.dtype())}), &number, 1,
+                           meta_of(t));
     });
   }
   found_.push_back(t), found_nodes_.push_back(n);

@@ -47,7 +47,7 @@ VARVE_LIBRARY void trace_layer::follows_renames::told_read(detail::rename_watche
     if (y.is(x) && of.builder.written(from).op == &placeholder_handle) // who calls the program would find it attached
       refuse::argument_is_invalid("detach_", "a function that is traced detaches its argument in place, of which the "
                                              "program would know nothing; use detach");
-    return of.builder.emit(&handle<detach_t>, {}, &from, 1, {x.dtype(), x.sizes()});
+    return of.builder.add_node(&handle<detach_t>, {}, &from, 1, {x.dtype(), x.sizes()});
   };
   if (!of.is_mode()) {
     if (y.is(x) && of.is_mine(x)) x.set_extra(tensor::from_number(static_cast<std::int64_t>(detached())));

@@ -25,7 +25,7 @@ public:
   template <class T = tensor>
   parameter_dict named_parameters() const {
     dependent<parameter_dict, T> r;
-    for (auto const& s : slots<T>("")) r.push_back({s.first, *s.second});
+    for (auto const& s : named_slots<T>("")) r.push_back({s.first, *s.second});
     return r;
   }
 
@@ -45,12 +45,12 @@ private:
   friend auto functional_call(M& m, std::vector<parameter_dict> const& dicts, bool strict, bool tie_weights,
                               X const&... x);
   template <class T>
-  std::vector<std::pair<std::string, T*>> slots(std::string const& prefix) const {
+  std::vector<std::pair<std::string, T*>> named_slots(std::string const& prefix) const {
     dependent<module, T> const& self = *this;
     std::vector<std::pair<std::string, T*>> r;
     for (auto const& p : self.own_) r.push_back({prefix + p.first, p.second});
     for (auto const& m : self.parts_)
-      for (auto& s : m.second->template slots<T>(prefix + m.first + ".")) r.push_back(std::move(s));
+      for (auto& s : m.second->template named_slots<T>(prefix + m.first + ".")) r.push_back(std::move(s));
     return r;
   }
   std::vector<std::pair<std::string, tensor*>> own_;
@@ -63,7 +63,7 @@ private:
 template <class M, class... X>
 auto functional_call(M& m, std::vector<parameter_dict> const& dicts, bool strict, bool tie_weights, X const&... x) {
   static_assert(std::is_base_of_v<module, M>, "varve: functional_call: the structure must derive from module");
-  auto const slots = static_cast<dependent<module, M> const&>(m).template slots<tensor>("");
+  auto const named_slots = static_cast<dependent<module, M> const&>(m).template named_slots<tensor>("");
   auto const refuse = [](std::string const& text) {
     refuse::with<value_error>(("varve: functional_call: " + text).c_str());
   };
@@ -79,17 +79,17 @@ auto functional_call(M& m, std::vector<parameter_dict> const& dicts, bool strict
         if (s == name) refuse(name + " appears in two dictionaries");
       seen.push_back(name);
       tensor* at = nullptr;
-      for (auto const& s : slots)
+      for (auto const& s : named_slots)
         if (s.first == name) at = s.second;
       if (!at) refuse("there is no parameter " + name);
       tensor const original = *at;
       for (auto const& w : wanted)
         if (w.at == at && !w.value.is(value)) refuse(name + " is tied to a parameter that is given another value");
-      for (auto const& s : slots)
+      for (auto const& s : named_slots)
         if (s.second == at || (tie_weights && s.second->is(original))) wanted.push_back({s.second, value});
     }
   if (strict)
-    for (auto const& s : slots) {
+    for (auto const& s : named_slots) {
       bool named = false;
       for (auto const& w : wanted) named = named || w.at == s.second;
       if (!named) refuse("no dictionary names the parameter " + s.first);
