@@ -7,6 +7,7 @@
 
 #include <varve/core/file_bytes.hpp>
 #include <varve/core/number_text.hpp>
+#include <varve/dispatch/thread_state.hpp> // defines what members of tensors call
 #include <varve/value/tensor.hpp>
 
 #include <algorithm>
