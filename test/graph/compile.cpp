@@ -209,3 +209,21 @@ TEST_CASE("compile keeps the programs that were called last", "[graph][compile]"
   CHECK(call(2) == 2);
   CHECK(traced == 66);
 }
+
+TEST_CASE("compile: values of small and complex dtypes on the way", "[compile][graph]") {
+  tensor const x({1.0, 2.0, -3.0});
+  for (vv::dtype type : {vv::dtype::float16, vv::dtype::bfloat16, vv::dtype::int8, vv::dtype::int16}) {
+    auto const f = [type](tensor const& v) {
+      return vv::to(vv::to(v, type) * vv::to(v + 1.0, type), vv::dtype::float64);
+    };
+    auto const c = vv::compile(f);
+    CHECK(c(x).to_vector() == f(x).to_vector());
+    CHECK(c(x + 1.0).to_vector() == f(x + 1.0).to_vector());
+    auto const writes = [type](tensor const& v) { return vv::add_(v, vv::to(v, type)), vv::to(v, type); };
+    tensor const a = vv::clone(x), b = vv::clone(x);
+    tensor const y = vv::compile(writes)(a), z = writes(b);
+    CHECK(y.dtype() == type);
+    CHECK(vv::to(y, vv::dtype::float64).to_vector() == vv::to(z, vv::dtype::float64).to_vector());
+    CHECK(a.to_vector() == b.to_vector());
+  }
+}

@@ -48,13 +48,19 @@ inline list<int> arguments_written(graph const& g) {
   }
   return r;
 }
+/// Is anything in a graph of a dtype that fused loops have not: a small or a complex one?
+inline bool has_types_without_loops(graph const& g) {
+  for (node const& n : g.nodes)
+    if (is_compact(n.out.type) || is_complex(n.out.type)) return true;
+  return false;
+}
 /// A fused program of a function, with what it wrote as further results.
 template <class T>
 struct fused_program final : compiled_program<T> {
   fused_graph run{nullptr};
   list<int> written{};           // arguments and captures that further results are written into
   list<int> touched{};           // ... and those that may be written into, where they do not lie by rows
-  boxed_function by_operators{}; // in place of `run`, where the graph has effects
+  boxed_function by_operators{}; // in place of `run`, where the graph has effects or dtypes that loops have not
   bool records = false;          // ... in a scope of `enable_grad`, whatever the mode around
 
   boxed_args operator()(boxed_args const& in) const { return by_operators ? by_operators(in) : run(in); }
@@ -113,7 +119,7 @@ private:
     G const whole = writes_as_results(pure, r->written);
     r->touched = arguments_written(g);
     for (node const& n : g.nodes) r->records = r->records || n.mode == recording::on;
-    if (count_effects(whole) > 0)
+    if (count_effects(whole) > 0 || has_types_without_loops(whole))
       r->by_operators = [whole](boxed_args const& in) { return fresh_results<T>(interpret(whole, in), in); };
     else r->run = fuser_(whole);
     r->numbers = std::move(read.all);
@@ -141,7 +147,8 @@ template std::shared_ptr<function_programs> fused_programs<tensor>(graph_fuser);
 /// `if`), it is traced again when that has changed; reading its memory (`data()`) is refused. The trace runs on copies:
 /// nothing is written or drawn but by the program, and what it writes into arguments and captured tensors is written
 /// when all is computed. Branches of C++ control flow are those of the trace: use `where` or `cond` where they depend
-/// on values of arguments. Functions with effects (`print`) run operator by operator. Gradients: `compile(grad(f))`.
+/// on values of arguments. Functions with effects (`print`), or with values of small or complex dtypes on the way, run
+/// operator by operator. Gradients: `compile(grad(f))`.
 /// Where transforms, modes or autograd watch, the call runs `f` itself, operator by operator. Errors: those of
 /// `make_fx` and `fuse(graph)` at the first call.
 template <class F>

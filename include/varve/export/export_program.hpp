@@ -206,13 +206,20 @@ private:
     names_.push_back({d, s});
     return d.times * s + d.plus;
   }
+  /// Where a size became a number first.
+  std::string why_number(extent symbol) const {
+    shape_guard const* const g = made_number(symbol);
+    if (!g) return "";
+    if (g->op) return std::string(" (since ") + g->op + " asks for it)";
+    return " (since the function takes it for a number, as `index_t n = x.size(0)` does; keep it a size: `auto n`)";
+  }
   /// Did the program make of a size that was promised to be free something else? (EX-4)
   void require_kept() const {
     std::string why, fixes;
     for (auto const& [d, symbol] : names_) {
       extent const now = known_as(symbol);
       if (now.is_number()) {
-        why += "; " + d.name + " must be " + std::to_string(now.number());
+        why += "; " + d.name + " must be " + std::to_string(now.number()) + why_number(symbol);
         fixes += "; " + d.name + " = " + std::to_string(now.number());
       } else if (!known_equal(now, symbol)) {
         why += "; " + d.name + " is " + text(now);
@@ -233,7 +240,8 @@ private:
     }
     for (dimension const& d : dimensions_)
       if (d.size.is == dim_spec::kind::dynamic && known_as(d.symbol).is_number())
-        why += "; " + place(d.input, d.axis) + " must be " + std::to_string(known_as(d.symbol).number()),
+        why += "; " + place(d.input, d.axis) + " must be " + std::to_string(known_as(d.symbol).number()) +
+               why_number(d.symbol),
             fixes += "; dim_static or dim_auto for it";
     if (why.empty()) return require_told();
     std::string const what =

@@ -51,8 +51,10 @@ struct functional_object final : subclass_object, functional_alias<T> {
 };
 VARVE_COLD inline tensor run_functional_without_mode(boxed_op const& op, boxed_args const&) {
   refuse::with<dispatch_error>((std::string("varve: ") + op.name() +
-                                ": a functional tensor is used while no functional_mode is on; use it under a "
-                                "functional_mode_guard, or its value by from_functional_tensor (FN-28)")
+                                ": a value of a program that was being made (by export_program, aot_function or a "
+                                "functional_mode) is used after it; return it from the function. Under a "
+                                "functional_mode of your own: use it under its functional_mode_guard, or its value by "
+                                "from_functional_tensor (FN-28)")
                                    .c_str());
 }
 } // namespace detail

@@ -85,6 +85,14 @@ public:
 
   std::vector<size_symbol> const& symbols() const { return symbols_; }
   std::vector<shape_guard> const& guards() const { return guards_; }
+  /// The condition by which a symbol became a number, or null.
+  shape_guard const* made_number(extent symbol) const {
+    for (shape_guard const& g : guards_)
+      if (g.holds.is == relation::equal &&
+          (mentions(g.holds.left, theirs(symbol)) || mentions(g.holds.right, theirs(symbol))))
+        return &g;
+    return nullptr;
+  }
   std::vector<shape_assertion> const& assertions() const { return assertions_; }
   /// The number that a size was when it was traced; `data_dependent_error` when that depends on data.
   index_t hint(extent e) const {
