@@ -238,3 +238,31 @@ TEST_CASE("what a function wrote before its call was refused stays written, and 
   CHECK(w.version() == version);
   CHECK(vv::this_thread_state.quiet());
 }
+
+TEST_CASE("writes: forward derivatives of functions that write into their own copies, in every host", "[hop][writes]") {
+  tensor const x({1.0, 2.0});
+  auto const own = [](tensor const& u) {
+    tensor const w = vv::clone(u);
+    vv::mul_(w, 2.0), vv::add_(vv::slice(w, 0, 0, 1), u[1]);
+    return w;
+  };
+  auto const thrice = [](tensor const& u) { return u * 3.0; };
+  using program = std::function<tensor(tensor const&)>;
+  for (program const& f :
+       {program([&](tensor const& v) { return vv::cond(vv::gt(vv::sum(v), 0.0), own, thrice, v); }),
+        program([&](tensor const& v) {
+          return vv::map([&](tensor const& r) { return own(r * v); }, vv::stack(std::vector<tensor>{v, v}, 0));
+        }),
+        program([&](tensor const& v) {
+          return vv::cond(
+              vv::gt(vv::sum(v), 0.0),
+              [&](tensor const& u) { return vv::cond(vv::gt(vv::sum(u), 0.0), own, thrice, u); }, thrice, v);
+        })}) {
+    auto const tangent = [&](tensor const& v) { return tensor(vv::jvp(f, std::tuple(v), std::tuple(v)).second); };
+    std::vector<double> const right = tangent(x).to_vector();
+    CHECK(tensor(vv::interpret(vv::make_fx(tangent)(x), vv::boxed_args(x))[0]).to_vector() == right);
+    CHECK(vv::compile(tangent)(x).to_vector() == right);
+    CHECK(vv::functionalize(tangent)(x).to_vector() == right);
+    CHECK(vv::jvp(tangent, std::tuple(x), std::tuple(x)).second.sizes() == tangent(x).sizes());
+  }
+}

@@ -143,18 +143,6 @@ public:
   /// A node written so far, and its first operand.
   constexpr node const& written(int id) const { return nodes_[static_cast<std::size_t>(id)]; }
   constexpr int count() const { return static_cast<int>(nodes_.size()); }
-  /// Of the nodes from `since` on, one that writes into what was there before; null: none does.
-  constexpr op_handle const* writes_outside(int since) const {
-    for (int n = since; n < count(); ++n) {
-      int into = n;
-      while (written(into).op->kind == op_kind::view || written(into).op->kind == op_kind::mutation)
-        into = operand_of(into);
-      if (into != n && written(n).op->kind == op_kind::mutation &&
-          (into < since || written(into).op == &placeholder_handle))
-        return written(n).op;
-    }
-    return nullptr;
-  }
   constexpr int operand_of(int id) const { return edges_[static_cast<std::size_t>(written(id).first)]; }
   /// Puts all inputs before the operators, in the order of their numbers: where some were met on the way.
   constexpr void inputs_first() {

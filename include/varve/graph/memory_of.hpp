@@ -1,16 +1,28 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <varve/graph/graph.hpp>
+#include <varve/graph/builder.hpp>
 #include <varve/op/clone.hpp>
 
 namespace varve::detail {
 
+/// Does the result of an operator lie in the memory of its first operand?
+constexpr bool lies_in_operand(op_handle const& op) {
+  return op.kind == op_kind::mutation || (op.kind == op_kind::view && &op != &handle<clone_t>);
+}
 /// The node in whose memory a node lies, as far as views and writes say.
 constexpr int memory_of(graph const& g, int n) {
-  while (g.nodes[n].op->kind == op_kind::mutation ||
-         (g.nodes[n].op->kind == op_kind::view && g.nodes[n].op != &handle<clone_t>))
-    n = g.edges[g.nodes[n].first];
+  while (lies_in_operand(*g.nodes[n].op)) n = g.edges[g.nodes[n].first];
   return n;
+}
+/// Of the nodes written from `since` on, one that writes into what was there before; null: none does.
+constexpr op_handle const* writes_outside(graph_builder const& b, int since) {
+  for (int n = since; n < b.count(); ++n) {
+    if (b.written(n).op->kind != op_kind::mutation) continue;
+    int into = n;
+    while (lies_in_operand(*b.written(into).op)) into = b.operand_of(into);
+    if (into < since || b.written(into).op == &placeholder_handle) return b.written(n).op;
+  }
+  return nullptr;
 }
 
 } // namespace varve::detail

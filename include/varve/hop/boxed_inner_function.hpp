@@ -35,7 +35,7 @@ struct boxed_dual_fn {
     int const before = trace ? trace->builder.count() : 0;
     boxed_dual const d = in.open_dual(f(tree_map(
         [&](tensor const& p, tensor const& t) { return in.close_dual(in, p, t); }, part(x, 0, n), part(x, n, 2 * n))));
-    bool changed = trace && trace->builder.writes_outside(before);
+    bool changed = trace && writes_outside(trace->builder, before);
     for (int k = 0; k < n; ++k) changed = changed || x[k].writes() != writes[static_cast<std::size_t>(k)];
     if (changed)
       refuse::with<transform_error>(
@@ -166,7 +166,7 @@ inline operand_writes writes_into_operands(graph const& g) {
     if (nd.op->kind != op_kind::mutation) continue;
     node const* n = &nd;
     do n = &g.nodes[static_cast<std::size_t>(g.edges[static_cast<std::size_t>(n->first)])];
-    while (n->op->kind == op_kind::mutation || (n->op->kind == op_kind::view && n->op != &handle<clone_t>));
+    while (lies_in_operand(*n->op));
     if (n->op->kind != op_kind::placeholder || given_copy[static_cast<std::size_t>(n - g.nodes.data())]) continue;
     (n - g.nodes.data() < g.regions[0].node_first + g.regions[0].inputs ? r.own : r.inner) = nd.op->name;
   }
