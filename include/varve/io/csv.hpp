@@ -213,7 +213,7 @@ inline csv_table read_csv(std::string const& path, char delimiter) {
 inline void write_csv(std::string const& path, tensor const& data, std::vector<std::string> const& names = {},
                       char delimiter = ',') {
   if (data.dim() < 1 || data.dim() > 2) refuse::argument_is_invalid("write_csv", "a table is a vector or a matrix");
-  index_t const columns = data.dim() == 2 ? data.size(1) : 1;
+  index_t const columns = data.dim() == 2 ? index_t(data.size(1)) : 1;
   if (!names.empty() && static_cast<index_t>(names.size()) != columns)
     refuse::argument_is_invalid("write_csv", (std::to_string(names.size()) + " names were given for " +
                                               std::to_string(columns) + " columns; give one for each, or none")
