@@ -391,7 +391,7 @@ TEST_CASE("shared memory: compiled functions write through reshapes of arguments
                          })})
     for (bool turned : {false, true})
       for (auto const& host :
-           {compiled, functional, around([](function g) { return vv::aot_function(std::move(g)); })}) {
+           {around(compiled), around(functional), around([](function g) { return vv::aot_function(std::move(g)); })}) {
         tensor const w = vv::clone(m), v = vv::clone(m);
         auto const seen = [&](tensor const& t) { return turned ? tensor(vv::permute(t, vv::dims{1, 0})) : t; };
         tensor const right = f(seen(w)), found = host(f)(seen(v));
@@ -405,7 +405,7 @@ TEST_CASE("shared memory: results of an optimized graph lie apart where they did
     return std::tuple(vv::clone(x), y, z, vv::clone(y), y, v, vv::slice(y, 0, 1, 2));
   };
   tensor const x({1.0, 2.0});
-  vv::boxed_args const y = vv::interpret(vv::optimize(vv::make_fx(f)(x)), x);
+  vv::boxed_args const y = vv::interpret(vv::optimize(vv::make_fx(f)(x)), vv::boxed_args(x));
   std::string shared;
   for (int k = 0; k < y.size(); ++k) {
     shared += y[k].shares_storage(x) ? 'x' : '.';
