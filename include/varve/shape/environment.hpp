@@ -203,6 +203,8 @@ private:
   bool has_unbacked(extent e) const;
   /// What is known of a relation; for shape rules sizes that depend on data are at least 2.
   truth known(relation is, extent a, extent b, bool for_shapes) const;
+  /// ... by what was stated and decided before, too: of a condition itself that says nothing.
+  truth known_or_stated(relation is, extent a, extent b, bool for_shapes) const;
   extent difference(extent a, extent b, std::vector<size_range> const& symbols) const;
   size_range range_by_stated(extent apart, std::vector<size_range> const& symbols) const;
   std::vector<size_range> ranges(bool for_shapes) const;
@@ -304,7 +306,12 @@ VARVE_LIBRARY truth shape_environment::known(relation is, extent a, extent b, bo
   truth const t = table_.decide(is, theirs(a), theirs(b), r.data());
   if (t != truth::unknown) return t;
   extent const apart = difference(theirs(a), theirs(b), r);
-  if (truth const u = table_.decide(is, apart, 0, r.data()); u != truth::unknown) return u;
+  return table_.decide(is, apart, 0, r.data());
+}
+VARVE_LIBRARY truth shape_environment::known_or_stated(relation is, extent a, extent b, bool for_shapes) const {
+  if (truth const t = known(is, a, b, for_shapes); t != truth::unknown) return t;
+  std::vector<size_range> const r = ranges(for_shapes);
+  extent const apart = difference(theirs(a), theirs(b), r);
   if (truth const u = size_table::beside_zero(is, range_by_stated(apart, r)); u != truth::unknown) return u;
   bool const asks_equality = is == relation::equal || is == relation::unequal;
   for (std::size_t k = 0; k < guards_.size() + assertions_.size() && asks_equality; ++k) {
@@ -353,7 +360,7 @@ VARVE_LIBRARY size_range shape_environment::range_by_stated(extent apart,
 
 VARVE_LIBRARY bool shape_environment::decide(relation is, extent a, extent b) {
   a = resolved(a), b = resolved(b);
-  if (truth const t = known(is, a, b, true); t != truth::unknown) return t == truth::yes;
+  if (truth const t = known_or_stated(is, a, b, true); t != truth::unknown) return t == truth::yes;
   size_guard const asked{is, theirs(a), theirs(b)}, other = opposite(is, theirs(a), theirs(b));
   if (has_unbacked(a) || has_unbacked(b))
     refuse_data_dependent(op_, "whether " + condition(asked) +
@@ -375,7 +382,7 @@ VARVE_LIBRARY index_t shape_environment::specialize(extent a) {
 }
 VARVE_LIBRARY void shape_environment::check(relation is, extent a, extent b) {
   a = resolved(a), b = resolved(b);
-  truth const t = known(is, a, b, false);
+  truth const t = known_or_stated(is, a, b, false);
   if (t == truth::yes) return;
   size_guard const g{is, theirs(a), theirs(b)};
   bool const by_data = has_unbacked(a) || has_unbacked(b);
