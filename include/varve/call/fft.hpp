@@ -57,7 +57,7 @@ VARVE_LIBRARY std::span<call_row const> fourier_transforms() {
        "adjoint"},
       {"vdot(Tensor self, Tensor other) -> Tensor",
        +[](tensor const& a, tensor const& b) -> tensor {
-         if (a.dtype() != b.dtype()) refuse::dtype_is_not_supported("vdot of two dtypes", name(b.dtype()));
+         if (a.dtype() != b.dtype()) refuse::dtypes_differ("vdot", name(a.dtype()), name(b.dtype()));
          return dot(conj(a), b);
        },
        out_of_its_dtype},

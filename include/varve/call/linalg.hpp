@@ -198,7 +198,7 @@ least_squares(tensor const& a, tensor const& b, std::optional<double> rcond, std
   if (by != "gels" && by != "gelsy" && by != "gelsd" && by != "gelss")
     refuse::argument_is_invalid("lstsq", "the driver is 'gels', 'gelsy', 'gelsd' or 'gelss'");
   if (a.dim() < 2) refuse::argument_is_invalid("lstsq", "matrices are expected");
-  if (a.dtype() != b.dtype()) refuse::dtype_is_not_supported("lstsq of two dtypes:", name(b.dtype()));
+  if (a.dtype() != b.dtype()) refuse::dtypes_differ("lstsq", name(a.dtype()), name(b.dtype()));
   bool const vectors = b.dim() == a.dim() - 1;
   tensor const rhs = vectors ? tensor(unsqueeze(b, dims{-1})) : b;
   if (rhs.dim() < 2 || rhs.sizes()[rhs.dim() - 2] != a.sizes()[a.dim() - 2])

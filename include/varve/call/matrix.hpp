@@ -144,7 +144,7 @@ VARVE_LIBRARY std::span<call_row const> matrices() {
        out_of_its_dtype},
       {"dot(Tensor self, Tensor tensor) -> Tensor",
        +[](tensor const& a, tensor const& b) -> tensor {
-         if (a.dtype() != b.dtype()) refuse::dtype_is_not_supported("dot of two dtypes:", name(b.dtype()));
+         if (a.dtype() != b.dtype()) refuse::dtypes_differ("dot", name(a.dtype()), name(b.dtype()));
          return dot(a, b);
        },
        out_of_its_dtype},

@@ -304,7 +304,7 @@ struct rules<complex_pair_t> : detail::named_function<detail::complex_pair> {
   }
   static constexpr meta shape(attributes const&, meta const* in, int) {
     for (int k = 0; k < 2; ++k) detail::needs_complex<complex_pair_t>(in[k]);
-    if (in[0].type != in[1].type) refuse::dtype_is_not_supported("complex_pair of two dtypes", name(in[1].type));
+    if (in[0].type != in[1].type) refuse::dtypes_differ("complex_pair", name(in[0].type), name(in[1].type));
     if (!(in[0].sizes == in[1].sizes)) refuse::shapes_do_not_match("complex_pair", in[0].sizes, in[1].sizes);
     return {in[0].type, in[0].sizes, in[0].number && in[1].number};
   }

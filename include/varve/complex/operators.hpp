@@ -88,7 +88,7 @@ T are_equal(boxed_args const& x) {
 /// Four products of real matrices.
 template <class T>
 T product_of_matrices(boxed_op const& op, boxed_args const& x) {
-  if (x[0].dtype() != x[1].dtype()) refuse::dtype_is_not_supported("matmul of two dtypes", name(x[1].dtype()));
+  if (x[0].dtype() != x[1].dtype()) refuse::dtypes_differ("matmul", name(x[0].dtype()), name(x[1].dtype()));
   T const ar = real_part(T(x[0])), ai = imaginary_part(T(x[0])), br = real_part(T(x[1])), bi = imaginary_part(T(x[1]));
   auto const times = [&](T const& a, T const& b) { return T(op(boxed_args(a, b))); };
   return bound<complex_t>{}(T(sub(times(ar, br), times(ai, bi))), T(add(times(ar, bi), times(ai, br))));

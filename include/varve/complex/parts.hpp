@@ -72,7 +72,7 @@ inline constexpr struct complex_t {
   static constexpr auto op_name = "complex";
   template <std::same_as<tensor> X>
   X operator()(X const& re, X const& im) const {
-    if (re.dtype() != im.dtype()) refuse::dtype_is_not_supported("complex of two dtypes", name(im.dtype()));
+    if (re.dtype() != im.dtype()) refuse::dtypes_differ("complex", name(re.dtype()), name(im.dtype()));
     dims const s = broadcast(re.sizes(), im.sizes());
     return bound<complex_t>{}(X(broadcast_to(re, s)), X(broadcast_to(im, s)));
   }
@@ -89,7 +89,7 @@ struct rules<complex_t> {
     for (int k = 0; k < 2; ++k)
       if (in[k].type != dtype::float32 && in[k].type != dtype::float64)
         refuse::dtype_is_not_supported("complex", name(in[k].type));
-    if (in[0].type != in[1].type) refuse::dtype_is_not_supported("complex of two dtypes", name(in[1].type));
+    if (in[0].type != in[1].type) refuse::dtypes_differ("complex", name(in[0].type), name(in[1].type));
     if (!(in[0].sizes == in[1].sizes)) refuse::shapes_do_not_match("complex", in[0].sizes, in[1].sizes);
     return {complex_type(in[0].type), in[0].sizes, in[0].number && in[1].number};
   }

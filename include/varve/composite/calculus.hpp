@@ -264,7 +264,7 @@ struct rules<places_in_order_t> {
     if (s.n == 0) refuse::argument_is_invalid("searchsorted", "the boundaries have at least one dimension");
     if (s.n > 1 && (s.n != v.n || !(s.sub(0, s.n - 1) == v.sub(0, v.n - 1))))
       refuse::shapes_do_not_match("searchsorted", s, v);
-    if (in[0].type != in[1].type) refuse::dtype_is_not_supported("searchsorted of two dtypes:", name(in[1].type));
+    if (in[0].type != in[1].type) refuse::dtypes_differ("searchsorted", name(in[0].type), name(in[1].type));
     return {dtype::int64, v};
   }
   template <class R, class T>

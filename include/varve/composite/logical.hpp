@@ -114,7 +114,7 @@ inline constexpr struct isclose_t : composite_operator<isclose_t> {
   template <value X, value Y>
   static constexpr auto body(X const& x, Y const& y, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false) {
     if (rtol < 0 || atol < 0) refuse::argument_is_invalid(op_name, "tolerances must not be negative");
-    if (dtype_of(x) != dtype_of(y)) refuse::dtype_is_not_supported("isclose of two dtypes:", name(dtype_of(y)));
+    if (dtype_of(x) != dtype_of(y)) refuse::dtypes_differ("isclose", name(dtype_of(x)), name(dtype_of(y)));
     constexpr double infinity = std::numeric_limits<double>::infinity();
     auto const is_near = [&](auto const& u, auto const& v) {
       auto const finite = mul(lt(abs(u), infinity), lt(abs(v), infinity));

@@ -151,12 +151,15 @@ namespace refuse {
 [[noreturn]] void bound_lies_beyond_what_a_symbolic_size_is_while_traced(char const* op);
 [[noreturn]] void grad_of_a_function_that_does_not_return_a_scalar(dims const& sizes);
 [[noreturn]] void mapped_sizes_differ(dims const& a, dims const& b);
+[[noreturn]] void a_value_of_rank_0_has_no_axis_to_map();
 [[noreturn]] void lengths_differ(char const* op, dims const& a, dims const& b);
 [[noreturn]] void loop_takes_more_steps_than_its_bound(char const* op, std::int64_t bound);
 [[noreturn]] void trees_differ_in_size(std::size_t a, std::size_t b);
 [[noreturn]] void result_is_mapped_but_out_dims_says_none();
 [[noreturn]] void dtype_does_not_fit(char const* op, char const* result, char const* into);
 [[noreturn]] void dtype_is_not_supported(char const* op, char const* dtype);
+[[noreturn]] void condition_is_not_of_bool(char const* op, char const* dtype);
+[[noreturn]] void dtypes_differ(char const* op, char const* a, char const* b);
 } // namespace refuse
 
 } // namespace varve

@@ -127,6 +127,10 @@ VARVE_COLD VARVE_LIBRARY void mapped_sizes_differ(dims const& a, dims const& b) 
                                  to_string(a) + " and " + to_string(b))
                                     .c_str());
 }
+VARVE_COLD VARVE_LIBRARY void a_value_of_rank_0_has_no_axis_to_map() {
+  refuse::with<index_error>("varve: vmap: a value of rank 0 has no axis to map; give it in_dims none, which leaves it "
+                            "the same in every lane");
+}
 VARVE_COLD VARVE_LIBRARY void result_is_mapped_but_out_dims_says_none() {
   refuse::with<transform_error>("varve: vmap: a result is mapped although out_dims says none; give it a dimension");
 }
@@ -134,6 +138,16 @@ VARVE_COLD VARVE_LIBRARY void dtype_is_not_supported(char const* op, char const*
   std::string what(op);
   if (!what.empty() && what.back() == ':') what.pop_back(); // it says itself what the dtype is of
   refuse::with<dtype_error>(("varve: " + what + ": dtype " + dtype + " is not supported").c_str());
+}
+VARVE_COLD VARVE_LIBRARY void condition_is_not_of_bool(char const* op, char const* dtype) {
+  refuse::with<dtype_error>(
+      ("varve: " + std::string(op) + ": the condition is of " + dtype + ", not of bool; compare it, as in ne(c, 0)")
+          .c_str());
+}
+VARVE_COLD VARVE_LIBRARY void dtypes_differ(char const* op, char const* a, char const* b) {
+  refuse::with<dtype_error>(
+      ("varve: " + std::string(op) + " of two dtypes, " + a + " and " + b + "; convert one of them by to(x, type)")
+          .c_str());
 }
 } // namespace refuse
 

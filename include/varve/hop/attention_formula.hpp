@@ -28,8 +28,8 @@ constexpr void check_attention_shapes(dims const& q, dims const& k, dims const& 
 template <class Q, class K, class V>
 constexpr void check_attention_dtypes(Q const& q, K const& k, V const& v) {
   if (!is_floating(dtype_of(q))) refuse::dtype_is_not_supported("flex_attention", name(dtype_of(q)));
-  if (dtype_of(k) != dtype_of(q)) refuse::dtype_is_not_supported("flex_attention of two dtypes:", name(dtype_of(k)));
-  if (dtype_of(v) != dtype_of(q)) refuse::dtype_is_not_supported("flex_attention of two dtypes:", name(dtype_of(v)));
+  if (dtype_of(k) != dtype_of(q)) refuse::dtypes_differ("flex_attention", name(dtype_of(q)), name(dtype_of(k)));
+  if (dtype_of(v) != dtype_of(q)) refuse::dtypes_differ("flex_attention", name(dtype_of(q)), name(dtype_of(v)));
 }
 constexpr void check_attention_mask(dims const& mask, dims const& q, dims const& k) {
   if ((mask[0] != 1 && mask[0] != q[0]) || (mask[1] != 1 && mask[1] != q[1]))

@@ -98,7 +98,7 @@ T index_by(T const& x, std::vector<T> const& indices) {
 template <class T>
   requires std::is_same_v<T, tensor>
 T index_put(T const& x, std::vector<T> const& indices, T const& values, bool accumulate = false) {
-  if (x.dtype() != values.dtype()) refuse::dtype_is_not_supported("index_put of two dtypes:", name(values.dtype()));
+  if (x.dtype() != values.dtype()) refuse::dtypes_differ("index_put", name(x.dtype()), name(values.dtype()));
   T const at = detail::places_of(x, indices);
   T const source = ravel(T(contiguous(T(expand(values, at.sizes())))));
   T const row = ravel(x), place = ravel(at);

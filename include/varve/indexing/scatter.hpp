@@ -84,7 +84,7 @@ struct rules<scatter_by_t> {
   static constexpr meta shape(attributes const& at, meta const* in, int) {
     detail::check_index("scatter", at[0], in[0].sizes, in[1].sizes);
     if (in[1].type != dtype::int64) refuse::dtype_is_not_supported("scatter index (int64 expected):", name(in[1].type));
-    if (in[0].type != in[2].type) refuse::dtype_is_not_supported("scatter of two dtypes:", name(in[2].type));
+    if (in[0].type != in[2].type) refuse::dtypes_differ("scatter", name(in[0].type), name(in[2].type));
     if (!(in[1].sizes == in[2].sizes)) refuse::shapes_do_not_match("scatter", in[1].sizes, in[2].sizes);
     return {in[0].type, in[0].sizes};
   }
@@ -325,7 +325,7 @@ inline constexpr struct masked_scatter_t : composite_operator<masked_scatter_t> 
     if (dtype_of(mask) != dtype::bool_)
       refuse::dtype_is_not_supported("masked_scatter (a bool mask):", name(dtype_of(mask)));
     if (dtype_of(x) != dtype_of(source))
-      refuse::dtype_is_not_supported("masked_scatter of two dtypes:", name(dtype_of(source)));
+      refuse::dtypes_differ("masked_scatter", name(dtype_of(x)), name(dtype_of(source)));
     auto const shape =
         on_dims([](dims const& s, dims const& m) { return broadcast(s, m); }, shape_of(x), shape_of(mask));
     auto const where_to = expand(mask, shape);

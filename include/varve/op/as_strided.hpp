@@ -150,7 +150,7 @@ struct rules<as_strided_scatter_t> {
   static constexpr bool moves_elements = true;
   static constexpr int arity = 2;
   static constexpr void require_one_dtype(meta const* in) {
-    if (in[0].type != in[1].type) refuse::dtype_is_not_supported("as_strided_scatter of two dtypes:", name(in[1].type));
+    if (in[0].type != in[1].type) refuse::dtypes_differ("as_strided_scatter", name(in[0].type), name(in[1].type));
   }
   static constexpr meta shape(attributes const&, meta const* in, int) {
     require_one_dtype(in);

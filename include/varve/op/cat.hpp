@@ -29,7 +29,7 @@ struct rules<cat_t> {
   static constexpr int least_attributes = 0;
   static constexpr attributes checked(attributes const& at, meta const* in) {
     detail::require_an_axis(in[0].sizes.n > 0 && in[1].sizes.n > 0);
-    if (in[0].type != in[1].type) refuse::dtype_is_not_supported("cat of two dtypes:", name(in[1].type));
+    if (in[0].type != in[1].type) refuse::dtypes_differ("cat", name(in[0].type), name(in[1].type));
     return attributes(dims{wrap_axis(at.count > 0 && at[0].n > 0 ? at[0][0] : extent(0), in[0].sizes.n)});
   }
   static constexpr int arity = 2;

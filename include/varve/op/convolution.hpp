@@ -74,7 +74,7 @@ struct rules<convolution_t> : rule::bilinear {
     return at;
   }
   static constexpr meta shape(attributes const& at, meta const* in, int) {
-    if (in[0].type != in[1].type) refuse::dtype_is_not_supported("convolution of two dtypes:", name(in[1].type));
+    if (in[0].type != in[1].type) refuse::dtypes_differ("convolution", name(in[0].type), name(in[1].type));
     if (in[0].type == dtype::bool_) refuse::dtype_is_not_supported("convolution", name(in[0].type));
     return {in[0].type, detail::convolution_result(in[0].sizes, in[1].sizes, at[0], at[1], at[2])};
   }

@@ -182,7 +182,7 @@ struct rules<scatter_add_t> {
     detail::check_index("scatter_add", at[0], in[0].sizes, in[1].sizes);
     if (in[1].type != dtype::int64)
       refuse::dtype_is_not_supported("scatter_add index (int64 expected):", name(in[1].type));
-    if (in[0].type != in[2].type) refuse::dtype_is_not_supported("scatter_add of two dtypes:", name(in[2].type));
+    if (in[0].type != in[2].type) refuse::dtypes_differ("scatter_add", name(in[0].type), name(in[2].type));
     for (int k = 0; k < in[1].sizes.n; ++k)
       if (in[1].sizes.n != in[2].sizes.n || in[1].sizes[k] > in[2].sizes[k])
         refuse::shapes_do_not_match("scatter_add", in[1].sizes, in[2].sizes);

@@ -29,7 +29,7 @@ struct rules<mm_t> : rule::bilinear {
     if (a.n < 2 || a.n != b.n || !(a.sub(0, a.n - 2) == b.sub(0, b.n - 2)) ||
         a[a.n - (ta ? 2 : 1)] != b[b.n - (tb ? 1 : 2)])
       refuse::shapes_do_not_match("matmul", a, b);
-    if (in[0].type != in[1].type) refuse::dtype_is_not_supported("matmul of two dtypes:", name(in[1].type));
+    if (in[0].type != in[1].type) refuse::dtypes_differ("matmul", name(in[0].type), name(in[1].type));
     dims s = a.sub(0, a.n - 2);
     s.push_back(a[a.n - (ta ? 1 : 2)]).push_back(b[b.n - (tb ? 2 : 1)]);
     return {in[0].type, s};

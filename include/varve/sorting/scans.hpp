@@ -68,7 +68,7 @@ struct rules<recurrence_t> {
   static constexpr meta shape(attributes const&, meta const* in, int) {
     if (in[0].sizes.n == 0 || !(in[0].sizes == in[1].sizes))
       refuse::shapes_do_not_match("recurrence", in[0].sizes, in[1].sizes);
-    if (in[0].type != in[1].type) refuse::dtype_is_not_supported("recurrence of two dtypes:", name(in[1].type));
+    if (in[0].type != in[1].type) refuse::dtypes_differ("recurrence", name(in[0].type), name(in[1].type));
     return {in[1].type, in[1].sizes};
   }
   template <class R, class T>

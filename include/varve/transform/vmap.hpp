@@ -24,8 +24,8 @@ constexpr auto dim_at() {
   else return dim_at<I - 1, Rest...>();
 }
 inline constexpr auto to_front = [](dims const& s, dims const& axis) {
+  if (s.n == 0) refuse::a_value_of_rank_0_has_no_axis_to_map();
   int const a = wrap_axis(axis[0], s.n);
-  if (s.n == 0) refuse::axis_out_of_range(axis[0], 0);
   dims p{a};
   for (int k = 0; k < s.n; ++k)
     if (k != a) p.push_back(k);
@@ -60,7 +60,7 @@ constexpr auto mapped_sizes(T const& t) {
     bool first = true;
     tree_for_each(
         [&](auto const& v) {
-          if (v.dim() == 0) refuse::axis_out_of_range(D, 0);
+          if (v.dim() == 0) refuse::a_value_of_rank_0_has_no_axis_to_map();
           dims const m{v.sizes()[wrap_axis(D, v.dim())]};
           if (!first && !(m == n)) refuse::mapped_sizes_differ(n, m);
           first = false;
@@ -75,7 +75,7 @@ constexpr auto mapped_sizes(T const& t) {
   } else {
     static_assert(value<T>, "varve: vmap: an argument that is not a value cannot be mapped; give it in_dims none");
     auto size = [](dims const& s, dims const& a) {
-      if (s.n == 0) refuse::axis_out_of_range(a[0], 0);
+      if (s.n == 0) refuse::a_value_of_rank_0_has_no_axis_to_map();
       return dims{s[wrap_axis(a[0], s.n)]};
     };
     return std::make_tuple(on_dims(size, shape_of(t), ints<D>{}));
