@@ -9,6 +9,7 @@
 
 #include <varve/special/angles.hpp>
 #include <varve/special/bessel.hpp>
+#include <varve/special/bitwise.hpp>
 #include <varve/special/error_functions.hpp>
 #include <varve/special/gamma.hpp>
 #include <varve/special/integers.hpp>

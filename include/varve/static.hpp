@@ -15,6 +15,7 @@
 #include <varve/fuse/sized.hpp>
 #include <varve/fuse/tensors.hpp>
 #include <varve/op/all.hpp>
+#include <varve/special/bitwise.hpp>
 #include <varve/transform/chunked.hpp>
 #include <varve/transform/closure.hpp>
 #include <varve/transform/functional_call.hpp>

@@ -20,6 +20,7 @@
 #include <varve/autograd/version.hpp>
 #include <varve/composite/all.hpp>
 #include <varve/op/all.hpp>
+#include <varve/special/bitwise.hpp>
 #include <varve/transform/chunked.hpp>
 #include <varve/transform/closure.hpp>
 #include <varve/transform/functional_call.hpp>

@@ -6,6 +6,8 @@ using namespace both_worlds_test;
 
 TEST_CASE("composites: arithmetic and products in both worlds", "[composite]") {
   agree(OF_TWO(vv::addcmul(a, b, b, 2)), x, y);
+  agree(OF_TWO(vv::addcmul(a, b, b, 1.5)), i, i);
+  agree(OF_TWO(vv::addcmul(2.5, a, b)), i, i);
   agree(OF_TWO(vv::addcdiv(a, b, b)), x, y);
   agree(OF_TWO(vv::lerp(a, b, 0.25)), x, y);
   agree(OF_TWO(vv::fmax(a, b)), x, y);

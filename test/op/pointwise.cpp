@@ -108,11 +108,12 @@ TEST_CASE("pointwise: a plain number beside a tensor keeps the tensor's dtype wi
   }
   CHECK(element(vv::lt(from({1, 2}, {2}, dtype::int64), 1.5), 0) == 1); // compared as floating numbers
   CHECK(element(vv::where(from({1, 0}, {2}, dtype::bool_), from({7, 8}, {2}, dtype::int32), 0.5), 1) == 0.5);
-  for (dtype const t :
-       {dtype::uint8, dtype::int32, dtype::int64}) // a condition is one before it meets the dtype of the others
-    CHECK(difference(vv::where(from({0.5, 0, 256, -1}, {4}, dtype::float64), from({1, 2, 3, 4}, {4}, t),
-                               from({5, 6, 7, 8}, {4}, t)),
-                     from({1, 6, 3, 4}, {4}, t)) == "");
+  for (dtype const t : {dtype::uint8, dtype::int32, dtype::int64, dtype::float32}) {
+    tensor const x = from({1, 2, 3, 4}, {4}, t), y = from({5, 6, 7, 8}, {4}, t);
+    tensor const truths = from({2, 0, 255, 1}, {4}, dtype::uint8); // all but 0 hold, whatever the others are
+    CHECK(difference(vv::where(truths, x, y), from({1, 6, 3, 4}, {4}, t)) == "");
+    CHECK_THROWS_AS(vv::where(vv::to(truths, dtype::float64), x, y), vv::dtype_error);
+  }
 }
 
 TEST_CASE("pointwise: one operand of any dtype agrees with the C library", "[op][pointwise]") {

@@ -169,7 +169,10 @@ VARVE_LIBRARY std::span<call_row const> pointwise() {
        }},
       {"equal(Tensor self, Tensor other) -> bool",
        +[](tensor const& x, tensor const& y) { return x.sizes() == y.sizes() && tensor(all(eq(x, y))).item<bool>(); }},
-      {"addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", with_value<addcmul_t>,
+      {"addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
+       +[](tensor const& x, tensor const& a, tensor const& b, tensor const& v) {
+         return with_number(v, [&](auto n) -> tensor { return addcmul(x, a, b, n); });
+       },
        both},
       {"addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", with_value<addcdiv_t>,
        both},

@@ -26,23 +26,30 @@ constexpr auto as_floating(X const& x) {
 }
 } // namespace detail
 
-/// x + value * a * b.
+/// x + value * a * b, in the dtype of x, a and b together.
 inline constexpr struct addcmul_t : composite_operator<addcmul_t> {
   static constexpr bool takes_complex = true;
   static constexpr auto op_name = "addcmul";
   template <value X, value A, value B, value V = int>
   static constexpr auto body(X const& x, A const& a, B const& b, V const& value = 1) {
-    return add(x, mul(mul(a, b), value));
+    if (dtype_of(x) == dtype::bool_ && dtype_of(a) == dtype::bool_ && dtype_of(b) == dtype::bool_)
+      refuse::dtype_is_not_supported(op_name, name(dtype_of(x)));
+    auto const of_one_type = [&](auto const& u, auto const& v, auto const& w) {
+      auto const scaled = [](auto const& p, auto const& n) { return mul(p, n); };
+      return add(u, detail::with_number_in_dtype_of(mul(v, w), value, scaled));
+    };
+    return detail::in_common_type(of_one_type, x, a, b);
   }
 } addcmul{};
-/// x + value * a / b; integers are refused.
+/// x + value * a / b, in the dtype of x, a and b together; integers are refused.
 inline constexpr struct addcdiv_t : composite_operator<addcdiv_t> {
   static constexpr auto op_name = "addcdiv";
   template <value X, value A, value B, value V = int>
   static constexpr auto body(X const& x, A const& a, B const& b, V const& value = 1) {
     if (!is_floating(dtype_of(a)) && !is_floating(dtype_of(b)))
       refuse::dtype_is_not_supported(op_name, name(dtype_of(b)));
-    return add(x, mul(div(a, b), value));
+    auto const of_one_type = [&](auto const& u, auto const& v, auto const& w) { return add(u, mul(div(v, w), value)); };
+    return detail::in_common_type(of_one_type, x, a, b);
   }
 } addcdiv{};
 /// x + weight * (y - x), computed from the nearer end.
@@ -50,7 +57,7 @@ inline constexpr struct lerp_t : composite_operator<lerp_t> {
   static constexpr auto op_name = "lerp";
   template <value X, value Y, value W>
   static constexpr auto body(X const& x, Y const& y, W const& weight) {
-    if (dtype_of(x) != dtype_of(y)) refuse::dtype_is_not_supported("lerp of two dtypes:", name(dtype_of(y)));
+    if (dtype_of(x) != dtype_of(y)) refuse::dtypes_differ("lerp", name(dtype_of(x)), name(dtype_of(y)));
     auto const d = sub(y, x);
     return where(lt(abs(weight), 0.5), add(x, mul(weight, d)), sub(y, mul(d, sub(1, weight))));
   }
@@ -183,6 +190,12 @@ inline constexpr struct hypot_t : composite_operator<hypot_t> {
   static constexpr auto body(X const& x, Y const& y) {
     if (!is_floating(dtype_of(x)) && !is_floating(dtype_of(y)))
       refuse::dtype_is_not_supported(op_name, name(dtype_of(x)));
+    return detail::in_common_type([](auto const& a, auto const& b) { return of_one_type(a, b); }, x, y);
+  }
+
+private:
+  template <value X, value Y>
+  static constexpr auto of_one_type(X const& x, Y const& y) {
     auto const u = abs(x);
     auto const v = abs(y);
     auto const high = detach(maximum(u, v)); // a scale, whatever it is

@@ -95,8 +95,9 @@ private:
   template <int K, class X, class S, class A>
   static constexpr auto one(X const& x, S const& s, A const& a) {
     auto const start = [](dims const& t, dims const& n, dims const& at) { // where the result begins
+      if (t.n == 0) refuse::argument_is_invalid(op_name, "a value of rank 0 has no axis; leave the axes out");
       int const k = wrap_axis(at[K], t.n);
-      extent const size = t.n ? t[k] : extent(1);
+      extent const size = t[k];
       return dims{k, size == 0 ? extent(0) : ((size - n[K]) % size + size) % size};
     };
     auto const place = on_dims(start, shape_of(x), s, a);

@@ -169,35 +169,42 @@ namespace detail {
 constexpr int promotion_class(meta const& m) { return m.number ? 0 : m.sizes.n == 0 ? 1 : 2; }
 } // namespace detail
 
+namespace detail {
+/// The dtype of operands together, which are added by their class: 0 a plain number, 1 of rank 0, 2 with dimensions.
+class dtype_sum {
+public:
+  constexpr void add(dtype t, int c) {
+    if (c == 0) {
+      numbers_ = any_[0] ? promote_types(numbers_, t) : t;
+      if (t == dtype::float64) t = default_dtype; // a number raises integers to the default dtype only
+      if (category(t) == 1) t = dtype::int64;     // and bool to int64
+      if (is_complex(t)) t = dtype::complex64;
+    }
+    best_[c] = any_[c] ? promote_types(best_[c], t) : t;
+    any_[c] = true;
+  }
+  constexpr dtype result() const {
+    if (!any_[2] && !any_[1]) return numbers_; // C++'s own rule, so that static scalars keep their precision
+    dtype r = any_[2] ? best_[2] : best_[1];
+    for (int c = any_[2] ? 1 : 0; c >= 0; --c)
+      if (any_[c] && category(best_[c]) > category(r))
+        r = is_complex(best_[c]) && is_floating(r) ? complex_type(r) : best_[c];
+    return r;
+  }
+
+private:
+  dtype best_[3]{}, numbers_{};
+  bool any_[3]{};
+};
+} // namespace detail
+
 /// Result dtype of operands (`torch.result_type`): dimensioned values decide before rank-0 values, these before plain
 /// numbers, unless a later class has a higher category.
 template <class... M>
 constexpr dtype result_type(M const&... m) {
-  dtype best[3]{};
-  bool any[3]{};
-  auto add = [&](meta const& x) {
-    int const c = detail::promotion_class(x);
-    dtype t = x.type;
-    if (x.number && t == dtype::float64) t = default_dtype; // a number raises integers to the default dtype only
-    if (x.number && category(t) == 1) t = dtype::int64;     // and bool to int64
-    if (x.number && is_complex(t)) t = dtype::complex64;
-    best[c] = any[c] ? promote_types(best[c], t) : t;
-    any[c] = true;
-  };
-  (add(m), ...);
-  dtype r{};
-  bool have = false;
-  for (int c = 2; c >= 0; --c) {
-    if (!any[c]) continue;
-    if (!have) r = best[c];
-    else if (category(best[c]) > category(r)) r = is_complex(best[c]) && is_floating(r) ? complex_type(r) : best[c];
-    have = true;
-  }
-  if (!any[2] && !any[1]) { // numbers only: C++'s own rule, so that static scalars keep their precision
-    have = false;
-    ((r = have ? promote_types(r, m.type) : m.type, have = true), ...);
-  }
-  return r;
+  detail::dtype_sum r;
+  (r.add(m.type, detail::promotion_class(m)), ...);
+  return r.result();
 }
 
 } // namespace varve

@@ -25,6 +25,74 @@ template <value V>
 constexpr auto is_floating_fact(V const& v) {
   return same_fact(on_dims(is_of_floating_dtype, type_fact(v)), ints<1>{});
 }
+/// Is a value a plain number, seen through transforms or not?
+template <class V>
+constexpr bool is_plain_number_type() {
+  if constexpr (is_seen<V>)
+    return is_plain_number_type<std::remove_cvref_t<decltype(std::declval<V const&>().value)>>();
+  else return number<V>;
+}
+template <class V>
+inline constexpr bool is_plain_number = is_plain_number_type<V>();
+/// What promotion looks at of a value: {dtype, class}, as `dtype_sum` takes them.
+template <value V>
+constexpr auto promoted_fact(V const& v) {
+  if constexpr (is_plain_number<V>) return on_dims([](dims const& t) { return dims{t[0], 0}; }, type_fact(v));
+  else if constexpr (is_ints<std::remove_cvref_t<decltype(type_fact(v))>>)
+    return on_dims([](dims const& t, dims const& s) { return dims{t[0], s.n ? 2 : 1}; }, type_fact(v), shape_of(v));
+  else return dims{static_cast<index_t>(dtype_of(v)), promotion_class(meta_of(v))};
+}
+/// The dtype of values together (`torch.result_type`), as a fact: that of pairs of them, one after the other, may be
+/// another one.
+template <value... V>
+constexpr auto common_type(V const&... v) {
+  auto const together = [](auto const&... f) {
+    dtype_sum r;
+    (r.add(static_cast<dtype>(f[0].number()), static_cast<int>(f[1].number())), ...);
+    return dims{static_cast<index_t>(r.result())};
+  };
+  return on_dims(together, promoted_fact(v)...);
+}
+/// A value in a dtype; plain numbers stay.
+template <value V, fact T>
+constexpr auto in_common(V const& v, T const& type) {
+  if constexpr (is_plain_number<V>) return v;
+  else return dependent<to_t, V>{}(v, type);
+}
+/// Are all values tensors of one dtype? Then nobody needs to ask which they have together.
+template <value... V>
+constexpr bool are_tensors_of_one_dtype(V const&... v) {
+  if constexpr ((is_dynamic_operand<V> && ...)) {
+    dtype const all[] = {v.dtype()...};
+    bool alike = true;
+    for (dtype t : all) alike = alike && t == all[0];
+    return alike;
+  } else return false;
+}
+/// `f` of values in their dtype together.
+template <class F, value... V>
+constexpr auto in_common_type(F const& f, V const&... v) {
+  if constexpr ((is_dynamic_operand<V> && ...))
+    if (are_tensors_of_one_dtype(v...)) return f(v...);
+  auto const type = common_type(v...);
+  return f(in_common(v, type)...);
+}
+/// A value in the dtype that others have together.
+template <value R, value... V>
+constexpr auto in_common_type_of(R const& r, V const&... v) {
+  if constexpr (is_dynamic_operand<R>)
+    if (are_tensors_of_one_dtype(v...)) return r;
+  return in_common(r, common_type(v...));
+}
+/// `f(v, number)` for a plain number that counts in the dtype of v: of integers what is behind the point is cut off.
+template <value V, value N, class F>
+constexpr auto with_number_in_dtype_of(V const& v, N const& n, F const& f) {
+  if constexpr (number<N> && std::is_floating_point_v<N>)
+    return choose(
+        is_floating_fact(v), [&](auto const& u) { return f(u, n); },
+        [&](auto const& u) { return f(u, static_cast<index_t>(n)); }, v);
+  else return f(v, n);
+}
 /// Refuses integers and truth values, of which the function would make floating numbers unasked.
 template <class Tag, value X>
 constexpr void needs_floating(X const& x) {

@@ -35,6 +35,13 @@ struct saved_values {
   static constexpr saved_values nothing() { return {{0, 0, 0, 0, 0, 0, 0, 0}}; }
 };
 
+namespace detail {
+/// Refuses a condition that is no truth value; uint8 counts as one, for PyTorch's sake.
+constexpr void require_condition(char const* op, dtype t) {
+  if (t != dtype::bool_ && t != dtype::uint8) refuse::condition_is_not_of_bool(op, name(t));
+}
+} // namespace detail
+
 /// How the dtypes of operands give the dtype of a pointwise operator's kernel and result.
 enum class promotion : unsigned char {
   /// result_type of the operands (add, maximum)

@@ -170,8 +170,9 @@ VARVE_NOINLINE tensor run_pointwise_general(pointwise_info const& f, tensor cons
     in[k] = x[k];
     number = number && x[k]->is_number();
     if (!f.takes_bool && x[k]->dtype() == dtype::bool_) refuse::dtype_is_not_supported(f.name, "bool");
+    if (k < f.conditions) require_condition(f.name, x[k]->dtype());
     if (x[k]->dtype() != t) {
-      if (k < f.conditions && x[k]->dtype() != dtype::bool_) // one of 0.5 holds among integers as well
+      if (k < f.conditions && x[k]->dtype() != dtype::bool_) // of 256 truths of uint8 there are two
         copies[k] = converted(*x[k], dtype::bool_), in[k] = &copies[k];
       if (in[k]->dtype() != t && in[k]->numel() >= many) convert[k] = kernel::convert_loop<>(t, in[k]->dtype());
       else if (in[k]->dtype() != t) copies[k] = converted(*in[k], t), in[k] = &copies[k];
@@ -248,7 +249,8 @@ VARVE_NOINLINE tensor run_pointwise_compact(pointwise_info const& f, tensor cons
     dtype const own = x[k]->dtype();
     bool const is_condition = k < f.conditions, is_exact = x[k]->is_number() && !f.comparison && is_floating(t);
     if (!f.takes_bool && own == dtype::bool_) refuse::dtype_is_not_supported(f.name, "bool");
-    if (is_condition) in[k] = own == dtype::bool_ ? *x[k] : converted(*x[k], dtype::bool_);
+    if (is_condition)
+      require_condition(f.name, own), in[k] = own == dtype::bool_ ? *x[k] : converted(*x[k], dtype::bool_);
     else in[k] = widened(is_compact(t) && own != t && !is_exact ? converted(*x[k], t) : *x[k]);
     p[k] = &in[k];
   }

@@ -138,10 +138,19 @@ inline bool are_constant(boxed_op const& op, boxed_args const& x, boxed_args& va
 }
 } // namespace detail
 
+namespace detail {
+/// Are all operands of an elementwise operator plain numbers? Then its result is one, which has a part in no dtype.
+inline bool are_plain_numbers(boxed_op const& op, boxed_args const& x) {
+  bool all = op.table->kind == op_kind::pointwise && x.size() > 0;
+  for (auto const& t : x) all = all && t.defined() && t.is_number();
+  return all;
+}
+} // namespace detail
 inline tensor fake_mode::process(boxed_op const& op, boxed_args const& x) {
   detail::literals_as_they_are const off;
   boxed_args in, metas, values;
   for (int k = 0; k < x.size(); ++k) in.push_back(operand(op.name(), k, x[k]));
+  if (detail::are_plain_numbers(op, in)) return op(in);
   unsigned const backend = detail::common_backend(op, in);
   for (auto const& t : in) metas.push_back(is_fake(t) ? t.as_meta() : t);
   bool const constant = detail::are_constant(op, in, values);

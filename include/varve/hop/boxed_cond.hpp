@@ -101,7 +101,8 @@ private:
             require_alike(on_true, on_false);
             if (!p.is_wrapped() && !p.has_data()) return on_true; // metadata alone
             if (is_decided(p)) return static_cast<bool>(p) ? on_true : on_false;
-            return around.beneath([&] { return where(p, on_true, on_false); }); // a transform below the trace maps it
+            return around.beneath(
+                [&] { return where(as_condition(p), on_true, on_false); }); // a transform below the trace maps it
           },
           [&](trace_layer& on_true, trace_layer& on_false) {
             around.beneath([&] {

@@ -121,9 +121,9 @@ struct rules<cond_t> {
     return choose(
         in.is_mapped(p),
         [&](auto const& q) {
-          return tree_map(
-              [&](auto const& u, auto const& v) { return detail::require_alike(u, v), where(op.predicate(q), u, v); },
-              op.on_lanes(op.on_true, op.predicate(q), x...), op.on_lanes(op.on_false, eq(op.predicate(q), 0), x...));
+          auto const holds = detail::as_condition(op.predicate(q));
+          return tree_map([&](auto const& u, auto const& v) { return detail::require_alike(u, v), where(holds, u, v); },
+                          op.on_lanes(op.on_true, holds, x...), op.on_lanes(op.on_false, eq(holds, 0), x...));
         },
         [&](auto const& q) {
           return [&](auto const&... o) {

@@ -161,7 +161,7 @@ struct keeping_step {
   constexpr auto operator()(V const&... v) const {
     auto const p = pack(v...);
     auto const zero = carried - carried;
-    auto const going = first_of(spread(condition, p));
+    auto const going = detail::as_condition(first_of(spread(condition, p)));
     auto const y = on_lanes(f, going, p);
     auto const before = part(p, zero, carried);
     auto const now = part(y, zero, carried);

@@ -72,13 +72,24 @@ inline constexpr struct selu_t : composite_operator<selu_t> {
   }
 } selu{};
 
-/// x limited to [min, max], with a derivative of 0 at the bounds already.
+/// x limited to [min, max], with a derivative of 0 at the bounds already. Of integers what is behind the points of the
+/// bounds is cut off.
 inline constexpr struct hardtanh_t : composite_operator<hardtanh_t> {
   static constexpr auto op_name = "hardtanh";
   template <value X, number Lo = int, number Hi = int>
   static constexpr auto body(X const& x, Lo const& min = -1, Hi const& max = 1) {
-    if (dtype_of(x) == dtype::bool_) refuse::dtype_is_not_supported(op_name, name(dtype_of(x)));
-    return where(le(x, min), min, where(ge(x, max), max, x));
+    dtype const t = dtype_of(x);
+    auto const low = static_cast<double>(min), high = static_cast<double>(max);
+    if (t == dtype::bool_) refuse::dtype_is_not_supported(op_name, name(t));
+    if (low > high) refuse::argument_is_invalid(op_name, "min must not be greater than max");
+    if (t == dtype::uint8 && (low < 0 || high < 0))
+      refuse::argument_is_invalid(op_name, "the bounds of uint8 must not be negative");
+    auto const limited = [](auto const& v, auto const& lo, auto const& hi) {
+      return where(le(v, lo), lo, where(ge(v, hi), hi, v));
+    };
+    return detail::with_number_in_dtype_of(x, min, [&](auto const& v, auto const& lo) {
+      return detail::with_number_in_dtype_of(v, max, [&](auto const& u, auto const& hi) { return limited(u, lo, hi); });
+    });
   }
 } hardtanh{};
 
@@ -150,12 +161,16 @@ inline constexpr struct tanhshrink_t : composite_operator<tanhshrink_t> {
   }
 } tanhshrink{};
 
-/// x where it exceeds `threshold`, else `value`.
+/// x where it exceeds `threshold`, else `value`; of integers what is behind the points of both is cut off.
 inline constexpr struct threshold_t : composite_operator<threshold_t> {
   static constexpr auto op_name = "threshold";
   template <value X, number T, number V>
   static constexpr auto body(X const& x, T const& threshold, V const& value) {
-    return where(le(x, threshold), detail::within_range_of(op_name, x, value), x);
+    return detail::with_number_in_dtype_of(x, threshold, [&](auto const& v, auto const& least) {
+      return detail::with_number_in_dtype_of(v, value, [&](auto const& u, auto const& other) {
+        return where(le(u, least), detail::within_range_of(op_name, u, other), u);
+      });
+    });
   }
 } threshold{};
 

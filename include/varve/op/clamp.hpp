@@ -104,9 +104,11 @@ inline constexpr struct clamp_t : composite_operator<clamp_t> {
       auto const from_below = [&](auto const& v) { return lower(raise(v, low), high); };
       // Of integers and a floating max the result is floating: what min may exceed is its dtype.
       auto const from_above = [&](auto const& v) { return from_below(lower(v, high)); };
-      return choose(
+      auto const limited = choose(
           detail::is_floating_fact(x), from_below,
           [&](auto const& v) { return choose(detail::is_floating_fact(high), from_above, from_below, v); }, x);
+      if constexpr (number<Lo> || number<Hi>) return limited;
+      else return detail::in_common_type_of(limited, x, low, high); // of pairs the dtype may be a wider one
     }
   }
 } clamp{};

@@ -40,4 +40,14 @@ struct rules<ne_t> : detail::comparison {
   static VARVE_INLINE constexpr auto kernel(auto x, auto y) { return kernel::ne(x, y); }
 };
 
+namespace detail {
+/// A value as the condition of a `where`: is it not 0?
+template <value P>
+constexpr auto as_condition(P const& p) {
+  return choose(
+      same_fact(type_fact(p), ints<static_cast<index_t>(dtype::bool_)>{}), identity,
+      [](auto const& v) { return ne(v, 0); }, p);
+}
+} // namespace detail
+
 } // namespace varve

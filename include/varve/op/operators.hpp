@@ -14,6 +14,10 @@ struct add__t;
 struct sub__t;
 struct mul__t;
 struct div__t;
+struct bitwise_and_t;
+struct bitwise_or_t;
+struct bitwise_xor_t;
+struct bitwise_not_t;
 
 namespace detail {
 template <class A, class B>
@@ -80,6 +84,26 @@ template <class A, class B>
   requires detail::operands<A, B>
 constexpr auto operator!=(A const& a, B const& b) {
   return ne(a, b);
+}
+/// Of truth values and, or, not both, not; of whole numbers of their bits (`special/bitwise.hpp`).
+template <class A, class B>
+  requires detail::operands<A, B>
+constexpr auto operator&(A const& a, B const& b) {
+  return dependent<bitwise_and_t, A, B>{}(a, b);
+}
+template <class A, class B>
+  requires detail::operands<A, B>
+constexpr auto operator|(A const& a, B const& b) {
+  return dependent<bitwise_or_t, A, B>{}(a, b);
+}
+template <class A, class B>
+  requires detail::operands<A, B>
+constexpr auto operator^(A const& a, B const& b) {
+  return dependent<bitwise_xor_t, A, B>{}(a, b);
+}
+template <varve_value A>
+constexpr auto operator~(A const& a) {
+  return dependent<bitwise_not_t, A>{}(a);
 }
 namespace detail {
 /// `a = op(a, b)`; a part of a static value is const.

@@ -6,10 +6,14 @@
 
 namespace varve {
 
-/// `where(condition, x, y)`: x where the condition holds, else y. The cotangent of the operand not chosen is 0, not a
-/// product with 0.
+/// `where(condition, x, y)`: x where the condition, of bool, holds, else y. The cotangent of the operand not chosen is
+/// 0, not a product with 0.
 template <>
 struct rules<where_t> : rule::pointwise<3, promotion::arithmetic, 1> {
+  static constexpr meta shape(attributes const& at, meta const* in, int count) {
+    detail::require_condition("where", in[0].type);
+    return rule::pointwise<3, promotion::arithmetic, 1>::shape(at, in, count);
+  }
   static constexpr saved_values saved{{0, saved_values::operand(0), saved_values::operand(0)}};
   static VARVE_INLINE constexpr auto kernel(auto c, auto x, auto y) { return kernel::where(c, x, y); }
   template <class Op>

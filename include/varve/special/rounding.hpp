@@ -50,7 +50,6 @@ inline constexpr struct binary_exponent_t : promoting_operator<binary_exponent_t
 namespace detail {
 template <class Tag, int Arity>
 struct of_numbers : of_some_dtypes<Tag, Arity> {
-  static constexpr bool accepts_bool = false;
   static constexpr bool takes(dtype t) { return t != dtype::bool_; }
 };
 template <class Tag>
@@ -60,7 +59,6 @@ struct of_whole_parts : of_numbers<Tag, 1> {
 template <class Tag, int Arity>
 struct of_floats : of_some_dtypes<Tag, Arity> {
   static constexpr bool differentiable = false;
-  static constexpr bool accepts_bool = false;
   static constexpr bool takes(dtype t) { return is_floating(t); }
 };
 } // namespace detail
@@ -141,9 +139,10 @@ inline constexpr struct trunc_divide_t : composite_operator<trunc_divide_t> {
   template <value X, value Y>
   static constexpr auto body(X const& x, Y const& y) {
     auto const of_floats = [](auto const& u, auto const& v) { return trunc(div(u, v)); };
-    auto const of_integers = [](auto const& u, auto const& v) { // the remainder has the sign of u: nothing is rounded
+    auto const of_one_type = [](auto const& u, auto const& v) { // the remainder has the sign of u: nothing is rounded
       return floor_divide(sub(u, fmod(u, v)), v);
     };
+    auto const of_integers = [&](auto const& u, auto const& v) { return detail::in_common_type(of_one_type, u, v); };
     auto const floats = on_dims(
         [](dims const& s, dims const& t) {
           return dims{is_floating(static_cast<dtype>(s[0])) || is_floating(static_cast<dtype>(t[0]))};

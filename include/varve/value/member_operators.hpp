@@ -75,6 +75,10 @@ struct diagonal_t;
 struct tril_t;
 struct triu_t;
 struct isnan_t;
+struct logical_and_t;
+struct logical_or_t;
+struct logical_xor_t;
+struct logical_not_t;
 struct clamp_t;
 
 /// The operators that people call as members of a tensor, with PyTorch's names and arguments: `x.sum(1)`,
@@ -313,6 +317,22 @@ struct member_operators : math::functions {
   template <class... A>
   auto isnan(A const&... a) const {
     return call<isnan_t>(a...);
+  }
+  template <class... A>
+  auto logical_and(A const&... a) const {
+    return call<logical_and_t>(a...);
+  }
+  template <class... A>
+  auto logical_or(A const&... a) const {
+    return call<logical_or_t>(a...);
+  }
+  template <class... A>
+  auto logical_xor(A const&... a) const {
+    return call<logical_xor_t>(a...);
+  }
+  template <class... A>
+  auto logical_not(A const&... a) const {
+    return call<logical_not_t>(a...);
   }
   template <class... A>
   tensor const& copy_(A const&... a) const {
