@@ -7,6 +7,7 @@
 namespace varve::detail {
 template struct library_operator<solve_triangular_t, 2>;
 template struct library_operator<cholesky_t, 0>;
+template struct library_operator<cholesky_info_t, 0>;
 template struct library_operator<lu_order_t, 0>;
 template struct library_operator<rows_of_pivots_t, 1>;
 template struct library_operator<lu_in_place_t, 0>;

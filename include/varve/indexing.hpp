@@ -10,5 +10,6 @@
 #include <varve/indexing/advanced.hpp>
 #include <varve/indexing/bincount.hpp>
 #include <varve/indexing/scatter.hpp>
+#include <varve/indexing/unravel.hpp>
 
 #pragma GCC diagnostic pop

@@ -11,6 +11,7 @@
 #include <varve/linalg/inverse.hpp>
 #include <varve/linalg/ldl.hpp>
 #include <varve/linalg/lu.hpp>
+#include <varve/linalg/multi_dot.hpp>
 #include <varve/linalg/names.hpp>
 #include <varve/linalg/orthogonal.hpp>
 #include <varve/linalg/spectral.hpp>

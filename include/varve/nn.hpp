@@ -9,6 +9,7 @@
 #pragma GCC diagnostic ignored "-Wsign-conversion"
 
 #include <varve/nn/activation.hpp>
+#include <varve/nn/attention.hpp>
 #include <varve/nn/dropout.hpp>
 #include <varve/nn/embedding.hpp>
 #include <varve/nn/init.hpp>

@@ -22,6 +22,12 @@ TEST_CASE("composites: shapes and parts in both worlds", "[composite]") {
   parts_agree(OF_ONE(vv::tensor_split(a, vv::ints<3>{}, vv::axis<1>)), x);
   parts_agree(OF_ONE(vv::split_at(a, vv::ints<1, -1>{}, vv::axis<1>)), x);
   agree(OF_ONE(vv::repeat(a, vv::ints<2, 1, 3>{})), x);
+  agree(OF_ONE(vv::tile(a, vv::ints<3>{})), x);
+  agree(OF_TWO(vv::block_diag(std::tuple{a, b, vv::sum(b)})), x, v);
+  agree(OF_ONE(vv::pad(a, vv::ints<1, -1, 0, 2>{})), x);
+  agree(OF_ONE(vv::pad(a, vv::ints<2, 1, 1, -1>{}, vv::pad_mode::reflect)), m);
+  agree(OF_ONE(vv::pad(a, vv::ints<5, -3>{}, vv::pad_mode::replicate)), x);
+  agree(OF_ONE(vv::pad(a, vv::ints<-1, 2>{}, vv::pad_mode::circular)), x);
   agree(OF_ONE(vv::roll(a, vv::ints<1, -2>{}, vv::axis<0, 1>)), x);
   agree(OF_ONE(vv::roll(a, vv::ints<3>{})), x);
   agree(OF_ONE(vv::flip(a, vv::axis<0, -1>)), m);
@@ -70,4 +76,7 @@ TEST_CASE("composites: truth, statistics, norms in both worlds", "[composite]") 
   agree(OF_ONE(vv::renorm(a, 2, vv::axis<0>, 1.5)), x);
   agree(OF_TWO(vv::pairwise_distance(a, b)), x, y);
   agree(OF_TWO(vv::cdist(a, b)), x, y);
+  agree(OF_ONE(vv::pdist(a, 3)), vv::transpose(x));
+  agree(OF_TWO(vv::cosine_similarity(a, b)), x, y);
+  agree(OF_TWO(vv::cosine_similarity(a, b, vv::axis<0>)), v, y);
 }

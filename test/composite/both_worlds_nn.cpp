@@ -15,6 +15,7 @@ TEST_CASE("composites: normalizations in both worlds", "[composite][nn]") {
   agree(OF_ONE(vv::local_response_norm(a, vv::ints<2>{})), m);
   agree(OF_TWO(vv::scaled_dot_product_attention(a, b, b, vv::none, true)), m, m);
   agree(OF_TWO(vv::triplet_margin_loss(a, b, vv::mul(b, 2))), x, y);
+  agree(OF_TWO(vv::triplet_margin_with_distance_loss(a, b, vv::mul(b, 2), vv::pairwise_distance, 2, true)), x, y);
 }
 TEST_CASE("composites: activations and losses in both worlds", "[composite][nn]") {
   agree(OF_ONE(vv::leaky_relu(a)), x);

@@ -27,6 +27,10 @@ TEST_CASE("composites: arithmetic and products in both worlds", "[composite]") {
   agree(OF_TWO(vv::xlog1py(a, b)), x, y);
   agree(OF_ONE(vv::entr(a)), y);
   agree(OF_ONE(vv::ndtr(a)), x);
+  agree(OF_TWO(vv::heaviside(a, b)), x, y);
+  agree(OF_ONE(vv::logit(a)), vv::array<double, 3>{{0.25, 0.5, 0.875}});
+  agree(OF_ONE(vv::logit(a, 0.125)), x);
+  agree(OF_ONE(vv::nan_to_num(vv::div(a, 0.0), 1.5, 7)), x);
   agree(OF_TWO(vv::outer(a, b)), v, v);
   agree(OF_TWO(vv::mv(a, b)), x, v);
   agree(OF_TWO(vv::bmm(a, b)), m, m);
@@ -44,6 +48,8 @@ TEST_CASE("composites: sums, pools and masks in both worlds", "[composite]") {
   agree(OF_ONE(vv::prod(a)), v);
   agree(OF_ONE(vv::diff(a)), x);
   agree(OF_ONE(vv::gradient_along(a, vv::axis<1>, 0.5, 2)), m);
+  agree(OF_TWO(vv::gradient_over(a, vv::axis<1>, b, 2)), m, vv::array<double, 3>{{1, 2.5, 3}});
+  agree(OF_TWO(vv::gradient_over(a, vv::axis<0>, b)), x, vv::array<double, 2>{{1, 2.5}});
   agree(OF_ONE(vv::im2col(a, vv::ints<2>{}, vv::ints<1>{}, vv::ints<1>{})), m);
   agree(OF_ONE(vv::trapezoid(a, vv::axis<0>, 2.0)), x);
   agree(OF_TWO(vv::cross(a, b, vv::axis<1>)), m, m);
@@ -61,6 +67,8 @@ TEST_CASE("composites: sums, pools and masks in both worlds", "[composite]") {
   agree(OF_TWO(vv::masked::sum(a, b, vv::axis<1>)), x, some);
   agree(OF_TWO(vv::masked::mean(a, b, vv::axis<1>)), x, some);
   agree(OF_TWO(vv::masked::var(a, b)), x, some);
+  agree(OF_TWO(vv::masked::std_dev(a, b, vv::axis<1>)), x, some);
+  agree(OF_TWO(vv::masked::norm(a, 3, b, vv::axis<0>)), x, some);
   agree(OF_TWO(vv::masked::logsumexp(a, b, vv::axis<1>)), x, some);
   agree(OF_TWO(vv::masked::softmax(a, vv::axis<1>, b)), x, some);
   agree(OF_TWO(vv::masked::softmin(a, vv::axis<1>, b)), x, some);

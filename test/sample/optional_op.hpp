@@ -129,6 +129,9 @@ void visit_matrices(V const& visit) {
   auto const of = [&](char const* name, auto f, shapes const& s) { visit(name, f, false, s, a); };
   of("cholesky", [](auto const& x) { return vv::cholesky(good(x)); }, square);
   of("cholesky_inverse", [](auto const& x) { return vv::cholesky_inverse(vv::tril(regular(x))); }, square);
+  of("cholesky_solve", [](auto const& x) { return vv::cholesky_solve(x, vv::tril(regular(x))); }, square);
+  of("cholesky_ex", [](auto const& x) { return vv::cholesky_ex(good(x)).first; }, square);
+  of("multi_dot", [](auto const& x) { return vv::multi_dot(std::tuple{x, vv::transpose(x), x}); }, square);
   of("lu_factor", [](auto const& x) { return vv::lu_factor(regular(x)).packed; }, square);
   of("slogdet", [](auto const& x) { return vv::slogdet(regular(x)).second; }, square);
   of("inverse", [](auto const& x) { return vv::inverse(regular(x)); }, square);

@@ -42,6 +42,14 @@ inline tensor stepped(argument const& start, argument const& end, argument const
   return arange(index_t(whole(start)), index_t(whole(end)), index_t(whole(step)), t.value_or(dtype::int64));
 }
 
+/// Evenly spaced numbers between tensors of rank 0, of which one may be a plain number.
+inline tensor spaced_between(tensor const& a, tensor const& b, index_t n, std::optional<dtype> t) {
+  return linspace(a, b, n, t.value_or(get_default_dtype()));
+}
+inline tensor spaced_in_powers(tensor const& a, tensor const& b, index_t n, double base, std::optional<dtype> t) {
+  return logspace(a, b, n, base, t.value_or(get_default_dtype()));
+}
+
 VARVE_LIBRARY std::span<call_row const> factories() {
   using type = std::optional<dtype>;
   static call_row const rows[] = {
@@ -79,6 +87,30 @@ VARVE_LIBRARY std::span<call_row const> factories() {
        +[](double a, double b, index_t n, double base, type t) {
          return logspace(a, b, n, base, t.value_or(get_default_dtype()));
        }},
+      {"linspace.Tensor_Tensor(Tensor start, Tensor end, int steps, *, ScalarType? dtype=None, Layout? layout=None, "
+       "Device? "
+       "device=None, bool? pin_memory=None) -> Tensor",
+       spaced_between},
+      {"linspace.Tensor_Scalar(Tensor start, Scalar end, int steps, *, ScalarType? dtype=None, Layout? layout=None, "
+       "Device? "
+       "device=None, bool? pin_memory=None) -> Tensor",
+       spaced_between},
+      {"linspace.Scalar_Tensor(Scalar start, Tensor end, int steps, *, ScalarType? dtype=None, Layout? layout=None, "
+       "Device? "
+       "device=None, bool? pin_memory=None) -> Tensor",
+       spaced_between},
+      {"logspace.Tensor_Tensor(Tensor start, Tensor end, int steps, float base=10.0, *, ScalarType? dtype=None, "
+       "Layout? layout=None, Device? "
+       "device=None, bool? pin_memory=None) -> Tensor",
+       spaced_in_powers},
+      {"logspace.Tensor_Scalar(Tensor start, Scalar end, int steps, float base=10.0, *, ScalarType? dtype=None, "
+       "Layout? layout=None, Device? "
+       "device=None, bool? pin_memory=None) -> Tensor",
+       spaced_in_powers},
+      {"logspace.Scalar_Tensor(Scalar start, Tensor end, int steps, float base=10.0, *, ScalarType? dtype=None, "
+       "Layout? layout=None, Device? "
+       "device=None, bool? pin_memory=None) -> Tensor",
+       spaced_in_powers},
       {"tril_indices(int row, int col, int offset=0, *, ScalarType? dtype=None, Layout? layout=None, Device? "
        "device=None, bool? pin_memory=None) -> Tensor",
        +[](index_t n, index_t m, index_t o, type t) { return tril_indices(n, m, o, false, t.value_or(dtype::int64)); }},

@@ -12,6 +12,7 @@ std::span<call_row const> indexing();
 #include <varve/composite/calculus.hpp>
 #include <varve/composite/index_select.hpp>
 #include <varve/indexing/bincount.hpp>
+#include <varve/indexing/unravel.hpp>
 #include <varve/op/all.hpp>
 
 namespace varve::by_name {
@@ -89,6 +90,8 @@ VARVE_LIBRARY std::span<call_row const> indexing() {
       {"one_hot(Tensor self, int num_classes=-1) -> Tensor",
        +[](tensor const& x, index_t n) -> tensor { return one_hot(x, dims{n == -1 ? index_t(item(amax(x))) + 1 : n}); },
        "nn.functional.one_hot"},
+      {"unravel_index(Tensor indices, SymInt[1] shape) -> Tensor[]",
+       +[](tensor const& x, dims s) -> std::vector<tensor> { return unravel_index(x, s); }},
       {"nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor",
        +[](tensor const& x, extent n, index_t fill) -> tensor {
          tensor const at = nonzero_static(x, n);

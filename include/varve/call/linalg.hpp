@@ -13,6 +13,7 @@ std::span<call_row const> factorizations();
 #include <varve/linalg/inverse.hpp>
 #include <varve/linalg/ldl.hpp>
 #include <varve/linalg/lu.hpp>
+#include <varve/linalg/multi_dot.hpp>
 #include <varve/linalg/orthogonal.hpp>
 #include <varve/linalg/spectral.hpp>
 #include <varve/linalg/triangular.hpp>
@@ -242,6 +243,22 @@ VARVE_LIBRARY std::span<call_row const> factorizations() {
   static call_row const rows[] = {
       {"linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor", lower_of, out, "linalg.cholesky"},
       {"cholesky(Tensor self, bool upper=False) -> Tensor", lower_of, out},
+      {"linalg_cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor info)",
+       +[](tensor const& a, bool upper, bool check) -> results_of_two {
+         auto const [l, info] = cholesky_ex(upper ? tensor(transpose(a)) : a);
+         if (check && detail::are_unwatched(&info, 1) && tensor(any(ne(info, 0))).item<bool>())
+           refuse::argument_is_invalid("cholesky_ex", "a matrix is not positive definite");
+         return {upper ? tensor(transpose(l)) : tensor(l), info};
+       },
+       "linalg.cholesky_ex"},
+      {"cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor",
+       +[](tensor const& b, tensor const& l, bool upper) -> tensor {
+         if (b.dtype() != l.dtype()) refuse::dtypes_differ("cholesky_solve", name(b.dtype()), name(l.dtype()));
+         return cholesky_solve(b, upper ? tensor(transpose(l)) : l);
+       },
+       out},
+      {"linalg_multi_dot(Tensor[] tensors) -> Tensor",
+       +[](std::vector<tensor> const& x) -> tensor { return multi_dot(x); }, out, "linalg.multi_dot"},
       {"cholesky_inverse(Tensor self, bool upper=False) -> Tensor",
        +[](tensor const& l, bool upper) -> tensor { return cholesky_inverse(upper ? tensor(transpose(l)) : l); }, out},
       {"linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True, bool unitriangular=False) -> "

@@ -104,6 +104,22 @@ VARVE_LIBRARY std::span<call_row const> masked_reductions() {
            return masked::var(t ? tensor(to(x, *t)) : x, m, a, less, dims{k});
          });
        }},
+      {"masked.std(Tensor input, int[1]? dim=None, bool? unbiased=None, *, float? correction=None, bool keepdim=False, "
+       "ScalarType? dtype=None, Tensor? mask=None) -> Tensor",
+       +[](tensor const& x, dims a, std::optional<bool> u, std::optional<double> c, bool k, std::optional<dtype> t,
+           tensor const& mask) {
+         return under(mask, [&](auto const& m) -> tensor {
+           double const less = c ? *c : u.value_or(true) ? 1 : 0;
+           return masked::std_dev(t ? tensor(to(x, *t)) : x, m, a, less, dims{k});
+         });
+       }},
+      {"masked.norm(Tensor input, float? ord=2.0, int[1]? dim=None, *, bool keepdim=False, ScalarType? dtype=None, "
+       "Tensor? mask=None) -> Tensor",
+       +[](tensor const& x, std::optional<double> p, dims a, bool k, std::optional<dtype> t, tensor const& mask) {
+         return under(mask, [&](auto const& m) -> tensor {
+           return masked::norm(t ? tensor(to(x, *t)) : x, p.value_or(2), m, a, dims{k});
+         });
+       }},
   };
   return rows;
 }

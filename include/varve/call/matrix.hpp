@@ -105,7 +105,7 @@ inline tensor norm_of(tensor const& in, std::optional<double> p, std::optional<d
   return matrix_norm(x, *p, a ? (*a)[0] : extent(-2), a ? (*a)[1] : extent(-1), k);
 }
 
-/// Differences along axes, all of them for None; a distance for each axis, or one for all.
+/// Differences along axes, all of them for None; a distance for each axis, or one for all; or coordinates for each.
 inline std::vector<tensor> gradients(tensor const& x, argument const& spacing, argument const& axes, index_t edge) {
   dims a;
   if (axes.is<extent>()) a.push_back(axes.as<extent>());
@@ -116,15 +116,18 @@ inline std::vector<tensor> gradients(tensor const& x, argument const& spacing, a
     for (int j = 0; j < i; ++j)
       if (wrap_axis(a[i], x.dim()) == wrap_axis(a[j], x.dim()))
         refuse::argument_is_invalid("gradient", "an axis is named twice");
-  std::vector<double> h(static_cast<std::size_t>(a.n), 1.0);
+  argument::list h(static_cast<std::size_t>(a.n), spacing.is_none() ? argument(1.0) : spacing);
   if (spacing.is<argument::list>()) {
-    argument::list const& all = spacing.as<argument::list>();
-    if (all.size() != h.size()) refuse::argument_is_invalid("gradient", "there must be a distance for each axis");
-    for (std::size_t k = 0; k < h.size(); ++k) h[k] = detail::parameter<double>::of(all[k]);
-  } else if (!spacing.is_none()) h.assign(h.size(), detail::parameter<double>::of(spacing));
+    if (spacing.as<argument::list>().size() != h.size())
+      refuse::argument_is_invalid("gradient", "there must be a distance, or coordinates, for each axis");
+    h = spacing.as<argument::list>();
+  }
   std::vector<tensor> r;
-  for (int k = 0; k < a.n; ++k)
-    r.push_back(gradient_along(x, dims{a[k]}, h[static_cast<std::size_t>(k)], static_cast<int>(edge)));
+  for (int k = 0; k < a.n; ++k) {
+    argument const& by = h[static_cast<std::size_t>(k)];
+    if (by.is<tensor>()) r.push_back(gradient_over(x, dims{a[k]}, by.as<tensor>(), static_cast<int>(edge)));
+    else r.push_back(gradient_along(x, dims{a[k]}, detail::parameter<double>::of(by), static_cast<int>(edge)));
+  }
   return r;
 }
 

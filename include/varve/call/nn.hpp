@@ -10,6 +10,7 @@ std::span<call_row const> networks();
 #if VARVE_DEFINES
 #include <varve/call/adapt.hpp>
 #include <varve/nn/activation.hpp>
+#include <varve/nn/attention.hpp>
 #include <varve/nn/loss.hpp>
 #include <varve/nn/normalization.hpp>
 #include <varve/op/all.hpp>
@@ -38,8 +39,20 @@ tensor convolved_back(tensor const& x, tensor const& w, tensor const& b, dims st
                      : tensor(Op{}(x, w, none, stride, pad, more, dims{g}, dilation));
 }
 inline tensor normalized(tensor const& x, dims s, tensor const& w, tensor const& b, double eps) {
+  for (tensor const& p : {w, b})
+    if (p.defined() && !(p.sizes() == s)) refuse::shapes_do_not_match("layer_norm", s, p.sizes());
   if (w.defined()) return b.defined() ? layer_norm(x, s, w, b, eps) : layer_norm(x, s, w, none, eps);
   return b.defined() ? layer_norm(x, s, none, b, eps) : layer_norm(x, s, none, none, eps);
+}
+
+/// ... with the means and the inverse deviations.
+inline std::tuple<tensor, tensor, tensor> normalized_and_kept(tensor const& x, dims s, tensor const& w, tensor const& b,
+                                                              double eps) {
+  dims const axes = detail::normalized_axes(x.sizes(), s);
+  auto const inverse_deviation = [&](tensor const& v) -> tensor {
+    return rsqrt(add(mean(square(sub(v, mean(v, axes, keepdim))), axes, keepdim), eps));
+  };
+  return {normalized(x, s, w, b, eps), mean(x, axes, keepdim), detail::halves_in_float(inverse_deviation, x)};
 }
 
 /// The names that losses have for their reductions.
@@ -77,6 +90,8 @@ inline void keep_running(tensor const& x, tensor const& mean_, tensor const& var
 inline tensor batch_normalized(tensor const& x, tensor const& w, tensor const& b, tensor const& m, tensor const& v,
                                bool training, double momentum, double eps) {
   detail::needs_real("batch_norm", x, w, b, m, v);
+  for (extent n : x.sizes())
+    if (known_equal(n, 0)) return clone(x); // and running statistics stay
   if (training) {
     if (x.dim() < 2 || x.numel() == index_t(x.sizes()[1]))
       refuse::argument_is_invalid("batch_norm", "more than one value for each channel is expected when training");
@@ -125,6 +140,30 @@ inline tensor attended(tensor const& q, tensor const& k, tensor const& v, tensor
     if (scale) return scaled_dot_product_attention(q, k, v, m, causal, *scale);
     return scaled_dot_product_attention(q, k, v, m, causal);
   });
+}
+
+/// What is attended to and, unless it is not wanted, the weights.
+inline argument::list attended_by_heads(tensor const& q, tensor const& k, tensor const& v, index_t size, index_t heads,
+                                        tensor const& w, tensor const& b, tensor const& bias_k, tensor const& bias_v,
+                                        bool add_zero, double dropped, tensor const& out_w, tensor const& out_b,
+                                        bool training, tensor const& padding, bool weights, tensor const& mask,
+                                        bool apart, tensor const& q_w, tensor const& k_w, tensor const& v_w,
+                                        tensor const& static_k, tensor const& static_v, bool average, bool causal) {
+  constexpr auto op = "multi_head_attention_forward";
+  if (q.dim() < 2 || !(q.sizes()[q.dim() - 1] == size))
+    refuse::argument_is_invalid(op, "embed_dim_to_check is the last size of the query");
+  if (causal && !mask.defined())
+    refuse::argument_is_invalid(op, "is_causal is a hint about attn_mask, which is missing");
+  if (apart ? !q_w.defined() || !k_w.defined() || !v_w.defined() : !w.defined())
+    refuse::argument_is_invalid(op, "in_proj_weight or, with use_separate_proj_weight, the three others are needed");
+  multi_head_attention_options<tensor> o;
+  if (apart) o.query_weight = q_w, o.key_weight = k_w, o.value_weight = v_w;
+  else o.weight = w;
+  o.bias = b, o.more_key = bias_k, o.more_value = bias_v, o.fixed_key = static_k, o.fixed_value = static_v;
+  o.result_weight = out_w, o.result_bias = out_b, o.padding_mask = padding, o.mask = mask;
+  o.more_zeros = add_zero, o.average_weights = average, o.dropout = training ? dropped : 0;
+  auto const [y, shares] = multi_head_attention(q, k, v, heads, o);
+  return argument::list{y, weights ? argument(shares) : argument()};
 }
 
 VARVE_LIBRARY std::span<call_row const> networks() {
@@ -290,6 +329,9 @@ VARVE_LIBRARY std::span<call_row const> networks() {
          return normalized(x, s, w, b, eps);
        },
        "nn.functional.layer_norm"},
+      {"native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> "
+       "(Tensor, Tensor, Tensor)",
+       normalized_and_kept},
       {"linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor",
        +[](tensor const& x, tensor const& w, tensor const& b) {
          return with_optional(b, [&](auto const& c) -> tensor { return linear(x, w, c); });
@@ -348,6 +390,22 @@ VARVE_LIBRARY std::span<call_row const> networks() {
            none_flag, std::string const& how) -> tensor {
          return triplet_margin_loss(a, p, n, m, o, eps, swap, reduced_by("triplet_margin_loss", how));
        }},
+      {"nn.functional.triplet_margin_with_distance_loss(Tensor anchor, Tensor positive, Tensor negative, *, Any "
+       "distance_function=None, float margin=1.0, bool swap=False, str reduction='mean') -> Tensor",
+       +[](tensor const& a, tensor const& p, tensor const& n, argument const& f, double m, bool swap,
+           std::string const& how) -> tensor {
+         constexpr auto op = "triplet_margin_with_distance_loss";
+         if (!f.is_none())
+           refuse::argument_is_invalid(op, "by name there is the pairwise distance alone; call it in C++");
+         return triplet_margin_with_distance_loss(a, p, n, pairwise_distance, m, swap, reduced_by(op, how));
+       }},
+      {"nn.functional.multi_head_attention_forward(Tensor query, Tensor key, Tensor value, int embed_dim_to_check, int "
+       "num_heads, Tensor? in_proj_weight, Tensor? in_proj_bias, Tensor? bias_k, Tensor? bias_v, bool add_zero_attn, "
+       "float dropout_p, Tensor out_proj_weight, Tensor? out_proj_bias, bool training=True, Tensor? "
+       "key_padding_mask=None, bool need_weights=True, Tensor? attn_mask=None, bool use_separate_proj_weight=False, "
+       "Tensor? q_proj_weight=None, Tensor? k_proj_weight=None, Tensor? v_proj_weight=None, Tensor? static_k=None, "
+       "Tensor? static_v=None, bool average_attn_weights=True, bool is_causal=False) -> Tensor[]",
+       attended_by_heads, "multi_head_attention_forward"},
       {"conv1d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=1, SymInt[1] padding=0, SymInt[1] "
        "dilation=1, SymInt groups=1) -> Tensor",
        convolved<conv1d_t>, "nn.functional.conv1d"},

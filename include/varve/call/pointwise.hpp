@@ -43,9 +43,16 @@ inline tensor in_uint8_as(tensor const& x, tensor const& y) {
 inline tensor filled_where(tensor const& x, tensor const& mask, tensor const& v) {
   if (mask.dtype() != dtype::bool_) refuse::dtype_is_not_supported("masked_fill (a bool mask):", name(mask.dtype()));
   if (v.dim() != 0) refuse::argument_is_invalid("masked_fill", "the value has one element, of rank 0");
-  if (has_derivatives(v.dtype()) && category(v.dtype()) > category(x.dtype()))
+  if (is_complex(v.dtype()) && !is_complex(x.dtype()))
     refuse::dtype_does_not_fit("masked_fill", name(v.dtype()), name(x.dtype()));
   return where(mask, as_element("masked_fill", x, v), x);
+}
+inline tensor without_nan(tensor const& x, std::optional<double> nan, std::optional<double> high,
+                          std::optional<double> low) {
+  double const n = nan.value_or(0);
+  if (high && low) return nan_to_num(x, n, *high, *low);
+  if (high) return nan_to_num(x, n, *high);
+  return low ? tensor(nan_to_num(x, n, none, *low)) : tensor(nan_to_num(x, n));
 }
 /// To a plain power, which C++ is asked for by `pow(x, n)`, and refuses as that does.
 inline tensor to_power(tensor const& x, tensor const& n) {
@@ -199,6 +206,13 @@ VARVE_LIBRARY std::span<call_row const> pointwise() {
       {"special_xlog1py(Tensor self, Tensor other) -> Tensor", of_two<xlog1py_t>, out, "special.xlog1py"},
       {"special_xlog1py.self_scalar(Scalar self, Tensor other) -> Tensor", of_two<xlog1py_t>, out, "special.xlog1py"},
       {"special_xlog1py.other_scalar(Tensor self, Scalar other) -> Tensor", of_two<xlog1py_t>, out, "special.xlog1py"},
+      {"heaviside(Tensor self, Tensor values) -> Tensor", of_two<heaviside_t>, both},
+      {"logit(Tensor self, float? eps=None) -> Tensor",
+       +[](tensor const& x, std::optional<double> eps) -> tensor {
+         return eps ? tensor(logit(x, *eps)) : tensor(logit(x));
+       },
+       both, "special_logit special.logit"},
+      {"nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor", without_nan, both},
       {"special_entr(Tensor self) -> Tensor", of_one<entr_t>, out, "special.entr"},
       {"special_ndtr(Tensor self) -> Tensor", of_one<ndtr_t>, out, "special.ndtr"},
       {"fill.Scalar(Tensor self, Scalar value) -> Tensor",

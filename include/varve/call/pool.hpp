@@ -108,6 +108,18 @@ tensor unpooled(tensor const& x, tensor const& at, dims k, dims s, dims p, std::
   return reshape(tensor(scatter(into, dims{last}, reshape(at, rows), reshape(x, rows))), whole);
 }
 
+/// What came from each window goes to the element that was its greatest.
+inline tensor spread_over_greatest(tensor const& g, tensor const& x, tensor const& at) {
+  if (!(g.sizes() == at.sizes()) || x.dim() < 3 || g.dim() != x.dim())
+    refuse::shapes_do_not_match("max_pool2d_with_indices_backward", g.sizes(), at.sizes());
+  auto const flat = [](tensor const& t) -> tensor {
+    dims s = t.sizes().sub(0, t.dim() - 2);
+    return reshape(t, s.push_back(numel(t.sizes().sub(t.dim() - 2, t.dim()))));
+  };
+  tensor const into = new_zeros(detach(x), flat(x).sizes());
+  return reshape(tensor(scatter_add(into, dims{into.dim() - 1}, flat(at), flat(g))), x.sizes());
+}
+
 VARVE_LIBRARY std::span<call_row const> pools() {
   static call_row const rows[] = {
       {"nn.functional.interpolate(Tensor input, Any size=None, Any scale_factor=None, str mode='nearest', bool? "
@@ -140,6 +152,18 @@ VARVE_LIBRARY std::span<call_row const> pools() {
       {"nn.functional.max_pool2d(Tensor input, int[2] kernel_size, int[2]? stride=None, int[2] padding=0, int[2] "
        "dilation=1, bool ceil_mode=False, bool return_indices=False) -> Tensor[]",
        max_pooled<2>},
+      {"max_pool2d_with_indices_backward(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] stride, int[2] "
+       "padding, int[2] dilation, bool ceil_mode, Tensor indices) -> Tensor",
+       +[](tensor const& g, tensor const& x, dims, dims, dims, dims, bool, tensor const& at) {
+         return spread_over_greatest(g, x, at);
+       },
+       call_forms::out},
+      {"max_pool2d_with_indices_backward.of_ones(Tensor self, *, int[2] kernel_size, int[2]? stride=None, int[2] "
+       "padding=0, int[2] dilation=1, bool ceil_mode=False, bool return_indices=True) -> Tensor",
+       +[](tensor const& x, dims k, dims s, dims p, dims d, bool ceil, bool) -> tensor {
+         auto const [y, at] = detail::max_pool_of<2>{}(detach(x), k, s, p, d, dims{ceil});
+         return spread_over_greatest(ones_like(y), x, at);
+       }},
       {"avg_pool2d(Tensor self, int[2] kernel_size, int[2]? stride=None, int[2] padding=0, bool ceil_mode=False, "
        "bool count_include_pad=True, int? divisor_override=None) -> Tensor",
        avg_pooled<2>, "nn.functional.avg_pool2d"},

@@ -169,6 +169,13 @@ VARVE_LIBRARY std::span<call_row const> reductions() {
          return pairwise_distance(x, y, p, e, dims{k});
        },
        "nn.functional.pairwise_distance"},
+      {"cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor",
+       +[](tensor const& x, tensor const& y, index_t a, double eps) -> tensor {
+         return cosine_similarity(x, y, dims{a}, eps);
+       },
+       "nn.functional.cosine_similarity"},
+      {"pdist(Tensor self, float p=2) -> Tensor", +[](tensor const& x, double p) -> tensor { return pdist(x, p); },
+       "nn.functional.pdist"},
       {"cdist(Tensor x1, Tensor x2, float p=2, str compute_mode='use_mm_for_euclid_dist_if_necessary') -> Tensor",
        +[](tensor const& x, tensor const& y, double p, std::string const&) -> tensor { return cdist(x, y, p); }},
       {"logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",

@@ -92,8 +92,8 @@ inline tensor masked_median(tensor const& x, index_t a, bool k, std::optional<dt
   return nanmedian(where(mask, v, std::numeric_limits<double>::quiet_NaN()), dims{a}, dims{k}).first;
 }
 /// The counts, and after them the edges of each column.
-inline argument::list histogram(tensor const& x, argument const& bins, argument const& range, tensor const& weight,
-                                bool density) {
+inline argument::list histogram_of_rows(tensor const& x, argument const& bins, argument const& range,
+                                        tensor const& weight, bool density) {
   if (x.dim() < 2) refuse::argument_is_invalid("histogramdd", "rows of coordinates are expected");
   tensor const rows = reshape(x, dims{-1, x.sizes()[x.dim() - 1]});
   std::vector<tensor> edges;
@@ -117,6 +117,28 @@ inline argument::list histogram(tensor const& x, argument const& bins, argument 
   argument::list r{histogramdd(rows, edges, w, density)};
   for (tensor const& e : edges) r.emplace_back(e);
   return r;
+}
+
+/// ... of all elements, in so many equal parts of a range, or of what they range over.
+inline two_results histogram_of_parts(tensor const& x, index_t bins, argument const& range, tensor const& weight,
+                                      bool density) {
+  if (range.is_none()) {
+    auto const h = histogram(x, bins, weight, density);
+    return {h.counts, h.edges};
+  }
+  argument::list const& ends = detail::held<argument::list>(range, "float[]");
+  if (ends.size() != 2 || bins < 1)
+    refuse::argument_is_invalid("histogram", "there is a bin at least, and the range has two numbers");
+  double low = detail::parameter<double>::of(ends[0]), high = detail::parameter<double>::of(ends[1]);
+  if (!(high >= low && high - low < std::numeric_limits<double>::infinity()))
+    refuse::argument_is_invalid("histogram", "the ends of the range are finite, and ascend");
+  if (low == high) low -= 0.5, high += 0.5;
+  auto const h = histogram(x, tensor(linspace(low, high, bins + 1, x.dtype())), weight, density);
+  return {h.counts, h.edges};
+}
+inline two_results histogram_between(tensor const& x, tensor const& edges, tensor const& weight, bool density) {
+  auto const h = histogram(x, edges, weight, density);
+  return {h.counts, h.edges};
 }
 
 VARVE_LIBRARY std::span<call_row const> sorted_and_scanned() {
@@ -198,7 +220,13 @@ VARVE_LIBRARY std::span<call_row const> sorted_and_scanned() {
       {"histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor",
        +[](tensor const& x, index_t n, double low, double high) { return histc(x, n, low, high); }, out},
       {"histogramdd(Tensor input, Any bins, Any range=None, Tensor? weight=None, bool density=False) -> Tensor[]",
-       histogram},
+       histogram_of_rows},
+      {"histogram.bins_tensor(Tensor self, Tensor bins, *, Tensor? weight=None, bool density=False) -> (Tensor hist, "
+       "Tensor bin_edges)",
+       histogram_between},
+      {"histogram.bin_ct(Tensor self, int bins=100, *, Any range=None, Tensor? weight=None, bool density=False) -> "
+       "(Tensor hist, Tensor bin_edges)",
+       histogram_of_parts},
   };
   return rows;
 }

@@ -11,6 +11,7 @@ std::span<call_row const> views();
 #include <varve/call/adapt.hpp>
 #include <varve/composite/diagonals.hpp>
 #include <varve/composite/index_select.hpp>
+#include <varve/composite/pad.hpp>
 #include <varve/composite/repeat.hpp>
 #include <varve/composite/stacks.hpp>
 #include <varve/composite/windows.hpp>
@@ -137,6 +138,19 @@ inline tensor chunks_joined(tensors x, index_t a, index_t n) {
   }
   return cat(x, dims{k + 1});
 }
+/// Margins by the names of their modes; None of the value is 0.
+inline tensor padded(tensor const& x, dims margins, std::string const& mode, tensor const& v) {
+  if (mode == "constant") {
+    if (!v.defined()) return constant_pad_nd(x, margins);
+    return with_number(v, [&](auto n) -> tensor { return constant_pad_nd(x, margins, n); });
+  }
+  if (v.defined() && v.item<double>() != 0)
+    refuse::argument_is_invalid("pad", "only the mode 'constant' takes a value");
+  char const* const names[] = {"reflect", "replicate", "circular"};
+  for (int k = 0; k < 3; ++k)
+    if (mode == names[k]) return pad(x, margins, dims{k + 1});
+  refuse::argument_is_invalid("pad", "the mode is 'constant', 'reflect', 'replicate' or 'circular'");
+}
 /// All choices of r elements of a vector, in order.
 inline tensor chosen(tensor const& x, index_t r, bool again) {
   if (x.dim() != 1 || r < 0)
@@ -223,10 +237,21 @@ VARVE_LIBRARY std::span<call_row const> views() {
       {"movedim.int(Tensor(a) self, int source, int destination) -> Tensor(a)",
        +[](tensor const& x, index_t a, index_t b) -> tensor { return movedim(x, dims{a}, dims{b}); }, "moveaxis"},
       {"t(Tensor(a) self) -> Tensor(a)", transposed},
+      {"T(Tensor(a) self) -> Tensor(a)",
+       +[](tensor const& x) -> tensor {
+         dims order;
+         for (int k = x.dim() - 1; k >= 0; --k) order.push_back(k);
+         return permute(x, order);
+       }},
       {"t_copy(Tensor self) -> Tensor", +[](tensor const& x) -> tensor { return clone(transposed(x)); }, out},
       {"mT(Tensor(a) self) -> Tensor(a)", matrices_transposed},
       {"narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)",
        +[](tensor const& x, index_t a, extent i, extent n) -> tensor { return narrow(x, dims{a}, dims{i}, dims{n}); }},
+      {"narrow_copy(Tensor self, int dim, SymInt start, SymInt length) -> Tensor",
+       +[](tensor const& x, index_t a, extent i, extent n) -> tensor {
+         return clone(narrow(x, dims{a}, dims{i}, dims{n}));
+       },
+       out},
       {"narrow.Tensor(Tensor(a) self, int dim, Tensor start, SymInt length) -> Tensor(a)",
        +[](tensor const& x, index_t a, tensor const& i, extent n) -> tensor {
          return narrow(x, dims{a}, dims{item(i)}, dims{n});
@@ -266,6 +291,11 @@ VARVE_LIBRARY std::span<call_row const> views() {
       {"dsplit.array(Tensor(a) self, int[] indices) -> Tensor(a)[]", split_between<2, 3>},
       {"repeat(Tensor self, SymInt[] repeats) -> Tensor",
        +[](tensor const& x, dims r) -> tensor { return repeat(x, r); }},
+      {"tile(Tensor self, SymInt[] dims) -> Tensor", +[](tensor const& x, dims r) -> tensor { return tile(x, r); }},
+      {"block_diag(Tensor[] tensors) -> Tensor",
+       +[](tensors const& x) -> tensor { return x.empty() ? zeros(dims{1, 0}) : tensor(block_diag(x)); }, variadic},
+      {"nn.functional.pad(Tensor input, SymInt[] pad, str mode='constant', Scalar? value=None) -> Tensor", padded,
+       "pad"},
       {"roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor",
        +[](tensor const& x, dims s, dims a) -> tensor { return roll(x, s, a); }},
       {"broadcast_tensors(Tensor[] tensors) -> Tensor[]",

@@ -12,6 +12,7 @@
 #include <varve/composite/logical.hpp>
 #include <varve/composite/narrow.hpp>
 #include <varve/composite/norms.hpp>
+#include <varve/composite/pad.hpp>
 #include <varve/composite/prod.hpp>
 #include <varve/composite/products.hpp>
 #include <varve/composite/ranges.hpp>

@@ -3,8 +3,10 @@
 #include <varve/composite/logical.hpp>
 #include <varve/composite/xlogy.hpp>
 #include <varve/op/clamp.hpp>
+#include <varve/op/clone.hpp>
 #include <varve/op/detach.hpp>
 #include <varve/op/erf.hpp>
+#include <varve/op/expm1.hpp>
 #include <varve/op/gelu.hpp>
 #include <varve/op/matmul.hpp>
 #include <varve/op/pow.hpp>
@@ -234,6 +236,51 @@ inline constexpr struct entr_t : composite_operator<entr_t> {
     return where(positive, neg(mul(known, log(known))), rest);
   }
 } entr{};
+/// 0 where x is negative or NaN, 1 where it is positive, the element of `values` where it is 0 (`torch.heaviside`). The
+/// dtypes are the same.
+inline constexpr struct heaviside_t : composite_operator<heaviside_t> {
+  static constexpr auto op_name = "heaviside";
+  template <value X, value Y>
+  static constexpr auto body(X const& x, Y const& values) {
+    if (dtype_of(x) != dtype_of(values)) refuse::dtypes_differ(op_name, name(dtype_of(x)), name(dtype_of(values)));
+    return where(eq(x, 0), values, to(gt(x, 0), type_fact(x)));
+  }
+} heaviside{};
+/// log(x / (1 - x)), NaN outside of [0, 1] as is its derivative; with `eps` x is limited to [eps, 1 - eps] first
+/// (`torch.logit`).
+inline constexpr struct logit_t : composite_operator<logit_t> {
+  static constexpr auto op_name = "logit";
+  template <value X, class E = none_t>
+  static constexpr auto body(X const& x, E const& eps = {}) {
+    auto const z = detail::as_floating(x);
+    auto const of_inner = [](auto const& v) { return sub(log(v), log1p(neg(v))); };
+    if constexpr (is_none<E>) {
+      auto const y = of_inner(z);
+      return where(maximum(lt(z, 0), gt(z, 1)), mul(y, std::numeric_limits<double>::quiet_NaN()), y);
+    } else {
+      double const least = static_cast<double>(eps), most = 1 - least;
+      return of_inner(where(lt(z, least), least, where(gt(z, most), most, z)));
+    }
+  }
+} logit{};
+/// A number in the place of NaN, and of either infinity, for which the greatest and the least number of the dtype stand
+/// unless others are given; the derivative is 0 there (`torch.nan_to_num`).
+inline constexpr struct nan_to_num_t : composite_operator<nan_to_num_t> {
+  static constexpr bool keeps_elements = true;
+  static constexpr auto op_name = "nan_to_num";
+  template <value X, class P = none_t, class N = none_t>
+  static constexpr auto body(X const& x, double nan = 0, P const& posinf = {}, N const& neginf = {}) {
+    detail::needs_real(op_name, x);
+    auto const real = [&](auto const& v) {
+      constexpr double infinity = std::numeric_limits<double>::infinity();
+      double high = detail::greatest_finite_of(dtype_of(v)), low = -high;
+      if constexpr (!is_none<P>) high = static_cast<double>(posinf);
+      if constexpr (!is_none<N>) low = static_cast<double>(neginf);
+      return where(ne(v, v), nan, where(eq(v, infinity), high, where(eq(v, -infinity), low, v)));
+    };
+    return choose(detail::is_floating_fact(x), real, [](auto const& v) { return clone(v); }, x);
+  }
+} nan_to_num{};
 /// The normal distribution function.
 inline constexpr struct ndtr_t : composite_operator<ndtr_t> {
   static constexpr auto op_name = "special_ndtr";

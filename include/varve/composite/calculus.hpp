@@ -69,6 +69,59 @@ inline constexpr struct gradient_along_t : composite_operator<gradient_along_t> 
   }
 } gradient_along{};
 
+/// Derivatives along an axis by differences of elements at `places`, a vector of ascending coordinates
+/// (`torch.gradient` with coordinates): exact for parabolas inside, and at the ends for lines or, for `edge` 2,
+/// parabolas.
+inline constexpr struct gradient_over_t : composite_operator<gradient_over_t> {
+  static constexpr auto op_name = "gradient";
+  template <value X, class A, value P>
+  static constexpr auto body(X const& x, A const& axis, P const& places, int edge = 1) {
+    if (edge != 1 && edge != 2) refuse::argument_is_invalid(op_name, "the order at the edges is 1 or 2");
+    auto const a = detail::as_fact(axis);
+    auto const v = detail::as_floating(x);
+    auto const column = [](dims const& s, dims const& at, dims const& t) {
+      extent const n = s.n ? s[wrap_axis(at[0], s.n)] : extent(0);
+      if (t.n != 1 || n != t[0]) refuse::shapes_do_not_match(op_name, s, t);
+      if (n < 2) refuse::argument_is_invalid(op_name, "an axis has fewer elements than its edges need");
+      dims r = s;
+      for (int k = 0; k < r.n; ++k) r[k] = 1;
+      r[wrap_axis(at[0], s.n)] = n;
+      return r;
+    };
+    auto const h = diff(reshape(to(places, type_fact(v)), on_dims(column, shape_of(v), a, shape_of(places))), a);
+    auto const n = on_dims([](dims const& s, dims const& at) { return dims{s[wrap_axis(at[0], s.n)] - 1}; },
+                           shape_of(v), a); // how many differences
+    if (edge == 2 && to_dims(n)[0] < 2)
+      refuse::argument_is_invalid(op_name, "an axis has fewer elements than its edges need");
+    auto const less = [](dims const& m, dims const& k) { return dims{m[0] < k[0] ? extent(0) : m[0] - k[0]}; };
+    auto const inner = on_dims(less, n, ints<1>{});
+    auto const part = [&](auto const& u, auto const& from, auto const& count) { return narrow(u, a, from, count); };
+    auto const first = part(h, ints<0>{}, inner), second = part(h, on_dims(less, n, inner), inner);
+    auto const middle = add(mul(part(v, ints<0>{}, inner), neg(div(second, mul(first, add(first, second))))),
+                            add(mul(part(v, ints<1>{}, inner), div(sub(second, first), mul(first, second))),
+                                mul(part(v, ints<2>{}, inner), div(first, mul(second, add(first, second))))));
+    auto const one = [&](auto const& u, auto const& from) { return part(u, from, ints<1>{}); };
+    auto const last = on_dims(less, n, ints<1>{});
+    auto const before = on_dims(less, n, ints<2>{});
+    auto const slope = [&](auto const& from, auto const& to, auto const& at) {
+      return div(sub(one(v, to), one(v, from)), one(h, at));
+    };
+    auto const ends = [&](auto const& front, auto const& back) { return cat(std::make_tuple(front, middle, back), a); };
+    auto const near = slope(ints<0>{}, ints<1>{}, ints<0>{}), far = slope(last, n, last);
+    if (edge == 1) return ends(near, far);
+    auto const bent = [&](auto const& s, auto const& t, auto const& d, auto const& e) { // s + (s - t) d / (d + e)
+      return add(s, mul(sub(s, t), div(d, add(d, e))));
+    };
+    // of two elements the edges are lines: what is not there is not asked for
+    auto const at_most = [](dims const& m, dims const& k) { return dims{m[0] < k[0] ? m[0] : k[0]}; };
+    auto const second_step = on_dims(at_most, last, ints<1>{});
+    auto const third = on_dims(at_most, n, ints<2>{});
+    auto const next = slope(ints<1>{}, third, second_step), previous = slope(before, last, before);
+    return ends(bent(near, next, one(h, ints<0>{}), one(h, second_step)),
+                bent(far, previous, one(h, last), one(h, before)));
+  }
+} gradient_over{};
+
 /// The integral along an axis of what is linear between elements, `dx` apart (`torch.trapezoid`).
 inline constexpr struct trapezoid_t : composite_operator<trapezoid_t> {
   static constexpr auto op_name = "trapezoid";

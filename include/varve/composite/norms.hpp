@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/composite/index_select.hpp>
 #include <varve/composite/logical.hpp>
 #include <varve/composite/statistics.hpp>
+#include <varve/op/detach.hpp>
+#include <varve/op/nonzero.hpp>
 #include <varve/op/pow.hpp>
 #include <varve/op/reciprocal.hpp>
 #include <varve/op/sqrt.hpp>
@@ -81,6 +84,16 @@ inline constexpr struct pairwise_distance_t : composite_operator<pairwise_distan
   }
 } pairwise_distance{};
 
+namespace detail {
+/// The p-norms along the last axis, which may have no elements.
+template <value D>
+constexpr auto norms_of_rows(D const& d, double p) {
+  auto const nothing = on_dims([](dims const& s) { return dims{s[s.n - 1] == 0}; }, shape_of(d));
+  return choose(
+      same_fact(nothing, ints<1>{}), [](auto const& v) { return sum(v, axis<-1>); },
+      [&](auto const& v) { return vector_norm(v, p, axis<-1>); }, d);
+}
+} // namespace detail
 /// The p-norms of the differences of all rows of x and all rows of y: [.., n, d] and [.., m, d] give [.., n, m]
 /// (`torch.cdist`).
 inline constexpr struct cdist_t : composite_operator<cdist_t> {
@@ -98,17 +111,49 @@ inline constexpr struct cdist_t : composite_operator<cdist_t> {
       return r.insert(s.n - 2, 1);
     };
     auto const d = sub(reshape(x, on_dims(rows, shape_of(x))), reshape(y, on_dims(columns, shape_of(y))));
-    return of_differences(d, p);
-  }
-
-private:
-  template <value D>
-  static constexpr auto of_differences(D const& d, double p) {
-    auto const nothing = on_dims([](dims const& s) { return dims{s[s.n - 1] == 0}; }, shape_of(d));
-    return choose(
-        same_fact(nothing, ints<1>{}), [](auto const& v) { return sum(v, axis<-1>); },
-        [&](auto const& v) { return vector_norm(v, p, axis<-1>); }, d);
+    return detail::norms_of_rows(d, p);
   }
 } cdist{};
+
+/// The p-norms of the differences of each row of a matrix [n, d] and every later one: [n (n - 1) / 2], those of the
+/// first row first (`torch.nn.functional.pdist`).
+inline constexpr struct pdist_t : composite_operator<pdist_t> {
+  static constexpr auto op_name = "pdist";
+  template <value X>
+  static constexpr auto body(X const& x, double p = 2) {
+    if (!(p >= 0)) refuse::argument_is_invalid(op_name, "p must not be negative");
+    auto const rows = [](dims const& s) {
+      if (s.n != 2) refuse::argument_is_invalid(op_name, "a matrix is expected, whose rows are the points");
+      return dims{s[0]};
+    };
+    auto const n = on_dims(rows, shape_of(x));
+    auto const number = detail::counted(n, x);
+    auto const column = reshape(number, on_dims([](dims const& m) { return dims{m[0], 1}; }, n));
+    auto const pairs =
+        nonzero_static(lt(column, number), on_dims([](dims const& m) { return dims{m[0] * (m[0] - 1) / 2}; }, n));
+    auto const rows_at = [&](auto const& k) { return index_select(x, axis<0>, select(pairs, axis<1>, k)); };
+    return detail::norms_of_rows(sub(rows_at(ints<0>{}), rows_at(ints<1>{})), p);
+  }
+} pdist{};
+
+/// The cosine of the angles between vectors along an axis, which broadcast (`torch.nn.functional.cosine_similarity`):
+/// of vectors shorter than `eps` as if they were so long.
+inline constexpr struct cosine_similarity_t : composite_operator<cosine_similarity_t> {
+  static constexpr auto op_name = "cosine_similarity";
+  template <value X, value Y, class A = ints<1>>
+  static constexpr auto body(X const& x, Y const& y, A const& axis = {}, double eps = 1e-8) {
+    auto const type = detail::common_type(x, y);
+    if (!is_floating(static_cast<dtype>(to_dims(type)[0].number())))
+      refuse::dtype_is_not_supported(op_name, name(dtype_of(x)));
+    auto const shape = on_dims([](dims const& s, dims const& t) { return broadcast(s, t); }, shape_of(x), shape_of(y));
+    auto const a = detail::as_fact(axis);
+    auto const direction = [&](auto const& v) {
+      auto const length = detail::euclidean(v, a, keepdim);
+      auto const least = detach(where(lt(length, eps), sub(eps, length), 0)); // the derivative is that of the length
+      return div(v, add(length, least));
+    };
+    return sum(mul(direction(expand(to(x, type), shape)), direction(expand(to(y, type), shape))), a);
+  }
+} cosine_similarity{};
 
 } // namespace varve

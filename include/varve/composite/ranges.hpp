@@ -69,11 +69,34 @@ T linspace(double start, double end, index_t steps, dtype type = get_default_dty
   T const first = lt(T(arange(steps)), steps / 2 > 0 ? steps / 2 : index_t{1});
   return to(T(where(first, up, down)), type);
 }
+/// ... between the numbers that two tensors of rank 0 hold, in float64 until they are converted.
+template <std::same_as<tensor> T>
+T linspace(T const& start, T const& end, index_t steps, dtype type = get_default_dtype()) {
+  if (steps < 0) refuse::argument_is_invalid("linspace", "the number of steps must not be negative");
+  if (start.dim() != 0 || end.dim() != 0)
+    refuse::argument_is_invalid("linspace", "start and end are numbers, or tensors of rank 0");
+  if (is_complex(start.dtype()) || is_complex(end.dtype()))
+    refuse::dtype_is_not_supported("linspace", name(is_complex(start.dtype()) ? start.dtype() : end.dtype()));
+  auto const exact = [&](T const& v) { // of whole numbers what is behind the point is cut off
+    return T(to(category(type) == 1 ? T(to(v, dtype::int64)) : v, dtype::float64));
+  };
+  T const a = exact(start), b = exact(end), k = arange(steps, dtype::float64);
+  T const step = div(T(sub(b, a)), static_cast<double>(steps > 1 ? steps - 1 : index_t{1}));
+  T const up = add(T(mul(k, step)), a), down = sub(b, T(mul(T(sub(static_cast<double>(steps - 1), k)), step)));
+  T const first = lt(T(arange(steps)), steps / 2 > 0 ? steps / 2 : index_t{1});
+  return to(T(where(first, up, down)), type);
+}
 /// base to the power of the numbers of `linspace` (`torch.logspace`).
 template <class T = tensor>
 T logspace(double start, double end, index_t steps, double base = 10, dtype type = get_default_dtype()) {
   if (category(type) == 1) start = std::trunc(start), end = std::trunc(end);
   return to(T(pow(base, T(linspace(start, end, steps, dtype::float64)))), type);
+}
+/// ... between the numbers that two tensors of rank 0 hold.
+template <std::same_as<tensor> T>
+T logspace(T const& start, T const& end, index_t steps, double base = 10, dtype type = get_default_dtype()) {
+  auto const exact = [&](T const& v) { return category(type) == 1 ? T(to(v, dtype::int64)) : v; };
+  return to(T(pow(base, linspace(exact(start), exact(end), steps, dtype::float64))), type);
 }
 
 /// The rows and columns, as a matrix [2, n] of int64, of the elements of a rows x columns matrix on and below a

@@ -61,6 +61,21 @@ private:
   }
 } repeat{};
 
+/// `repeat` of the last axes, where there are fewer repeats than axes: the others are taken once (`torch.tile`).
+inline constexpr struct tile_t : composite_operator<tile_t> {
+  static constexpr bool keeps_elements = true;
+  static constexpr auto op_name = "tile";
+  template <value X, class R>
+  static constexpr auto body(X const& x, R const& repeats) {
+    auto const whole = [](dims const& s, dims const& n) {
+      dims r = n;
+      while (r.n < s.n) r.insert(0, 1);
+      return r;
+    };
+    return repeat(x, on_dims(whole, shape_of(x), detail::as_fact(repeats)));
+  }
+} tile{};
+
 /// Elements moved along axes by shifts; what leaves at the end comes in at the start (`torch.roll`). Without axes,
 /// along all elements in a row.
 inline constexpr struct roll_t : composite_operator<roll_t> {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/composite/flatten.hpp>
+#include <varve/composite/windows.hpp>
 #include <varve/op/cat.hpp>
 #include <varve/op/unbind.hpp>
 
@@ -66,6 +67,63 @@ inline constexpr struct column_stack_t {
     return cat(detail::each(values, column), axis<1>);
   }
 } column_stack{};
+
+namespace detail {
+/// The margins of a block beside others: as many columns as those before it have, and those behind it.
+template <int K>
+inline constexpr auto columns_beside = [](auto const&... shapes) {
+  extent const own[] = {shapes[1]...};
+  dims r{0, 0};
+  for (int k = 0; k < static_cast<int>(sizeof...(shapes)); ++k)
+    if (k != K) r[k > K] += own[k];
+  return r;
+};
+inline constexpr auto as_block = [](auto const& v) {
+  if (rank_of(v) > 2) refuse::argument_is_invalid("block_diag", "a block has two dimensions at most");
+  return atleast_2d(v);
+};
+template <class V>
+constexpr auto blocks_of_tuple(V const& values) {
+  return std::apply(
+      [](auto const&... v) {
+        auto const type = common_type(v...);
+        auto const blocks = std::make_tuple(as_block(to(v, type))...);
+        return [&]<std::size_t... K>(std::index_sequence<K...>) {
+          auto const margins = [&](auto k) {
+            return on_dims(columns_beside<decltype(k)::value>, shape_of(std::get<K>(blocks))...);
+          };
+          return cat(std::make_tuple(constant_pad_nd(std::get<K>(blocks),
+                                                     margins(std::integral_constant<int, static_cast<int>(K)>{}))...),
+                     axis<0>);
+        }(std::index_sequence_for<decltype(v)...>{});
+      },
+      values);
+}
+template <class V>
+constexpr auto blocks_of_sequence(V const& values) {
+  dtype_sum types;
+  for (auto const& v : values) types.add(dtype_of(v), rank_of(v) == 0 ? 1 : 2);
+  dims const type{static_cast<index_t>(types.result())};
+  auto blocks = each(values, [&](auto const& v) { return as_block(to(v, type)); });
+  extent all = 0, before = 0;
+  for (auto const& b : blocks) all += to_dims(shape_of(b))[1];
+  for (auto& b : blocks) {
+    extent const own = to_dims(shape_of(b))[1];
+    b = constant_pad_nd(b, dims{before, all - before - own});
+    before += own;
+  }
+  return cat(blocks, dims{0});
+}
+} // namespace detail
+/// Matrices as blocks on a diagonal, with zeros beside them; a vector is a row, a number one element
+/// (`torch.block_diag`).
+inline constexpr struct block_diag_t {
+  template <class V>
+  constexpr auto operator()(V const& values) const {
+    if constexpr (detail::tuple_like<V>) return detail::blocks_of_tuple(values);
+    else return detail::blocks_of_sequence(values);
+  }
+} block_diag{};
 
 namespace detail {
 /// Parts [b[k], b[k + 1]) of an axis; `b` are all bounds.

@@ -110,18 +110,41 @@ inline constexpr struct inverse_t : composite_operator<inverse_t> {
     return solve_matrices(a, detail::identity_like(a), check);
   }
 } inverse{};
+namespace detail {
+/// The lower triangle with a derivative above the diagonal too, as if nothing was left out.
+template <value L>
+constexpr auto lower_with_derivative(L const& l) {
+  auto const known = where(isfinite(l), l, 0); // above the diagonal there may be anything
+  return add(known, detach(sub(tril(l), known)));
+}
+} // namespace detail
 /// The inverse of the matrix whose lower factor is given (`torch.cholesky_inverse`). What is above the diagonal is not
 /// read, but has a derivative, as in PyTorch: that of l l^T.
 inline constexpr struct cholesky_inverse_t : composite_operator<cholesky_inverse_t> {
   static constexpr auto op_name = "cholesky_inverse";
   template <value L>
   static constexpr auto body(L const& l) {
-    auto const known = where(isfinite(l), l, 0); // above the diagonal there may be anything
-    auto const lower = add(known, detach(sub(tril(l), known)));
-    auto const i = inverse(lower);
+    auto const i = inverse(detail::lower_with_derivative(l));
     return detail::transposed_times(i, i);
   }
 } cholesky_inverse{};
+/// The x of l l^T x = b, given the lower factor l; batches broadcast (`torch.cholesky_solve`). What is above the
+/// diagonal is not read, but has a derivative, as in PyTorch.
+inline constexpr struct cholesky_solve_t : composite_operator<cholesky_solve_t> {
+  static constexpr auto op_name = "cholesky_solve";
+  template <value B, value L>
+  static constexpr auto body(B const& b, L const& l) {
+    auto const with = [](dims const& s, dims const& t) {
+      if (s.n < 2 || t.n < 2) refuse::shapes_do_not_match(op_name, s, t);
+      dims r = broadcast(s.sub(0, s.n - 2), t.sub(0, t.n - 2));
+      return r.push_back(s[s.n - 2]).push_back(s[s.n - 1]);
+    };
+    auto const lower = detail::lower_with_derivative(expand(l, on_dims(with, shape_of(l), shape_of(b))));
+    auto const right = expand(b, on_dims(with, shape_of(b), shape_of(l)));
+    constexpr ints<0> unchecked{};
+    return solve_matrices(transpose(lower), solve_matrices(lower, right, unchecked), unchecked);
+  }
+} cholesky_solve{};
 /// a^n of square matrices; of negative n that of the inverse (`torch.linalg.matrix_power`).
 inline constexpr struct matrix_power_t : composite_operator<matrix_power_t> {
   static constexpr auto op_name = "linalg_matrix_power";

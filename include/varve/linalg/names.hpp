@@ -3,6 +3,7 @@
 #include <varve/composite/norms.hpp>
 #include <varve/linalg/inverse.hpp>
 #include <varve/linalg/lu.hpp>
+#include <varve/linalg/multi_dot.hpp>
 #include <varve/linalg/orthogonal.hpp>
 #include <varve/linalg/spectral.hpp>
 #include <varve/linalg/triangular.hpp>
@@ -13,12 +14,14 @@
 namespace varve::linalg {
 
 using varve::cholesky;
+using varve::cholesky_ex;
 using varve::det;
 using varve::eigh;
 using varve::eigvalsh;
 using varve::lu_factor;
 using varve::matrix_exp;
 using varve::matrix_power;
+using varve::multi_dot;
 using varve::pinv;
 using varve::qr;
 using varve::slogdet;

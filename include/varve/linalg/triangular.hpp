@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/linalg/matrix_operator.hpp>
+#include <varve/op/where.hpp>
+
+#include <limits>
+#include <utility>
 
 /// @file
 /// Triangular systems and Cholesky's factor.
@@ -100,6 +104,49 @@ inline constexpr struct cholesky_t {
     return bind<cholesky_t>()(a);
   }
 } cholesky{};
+
+/// For each symmetric matrix the order of the first leading minor that is not positive, or 0 (int64); constant to
+/// derivatives.
+inline constexpr struct cholesky_info_t {
+  static constexpr auto op_name = "cholesky_info";
+  template <value A>
+  constexpr auto operator()(A const& a) const {
+    return bind<cholesky_info_t>()(a);
+  }
+} cholesky_info{};
+/// `cholesky` and its `cholesky_info` (int32), as a pair: a matrix that is not positive is no error, its factor is NaN
+/// (`torch.linalg.cholesky_ex`).
+inline constexpr struct cholesky_ex_t {
+  template <value A>
+  constexpr auto operator()(A const& a) const {
+    auto const info = to(cholesky_info(a), ints<static_cast<index_t>(dtype::int32)>{});
+    auto const fails = unsqueeze(unsqueeze(ne(info, 0), axis<-1>), axis<-1>);
+    auto const known = where(fails, detail::identity_like(a), a);
+    return std::pair(where(fails, std::numeric_limits<double>::quiet_NaN(), cholesky(known)), info);
+  }
+} cholesky_ex{};
+
+template <>
+struct rules<cholesky_info_t> : detail::of_matrices<cholesky_info_t, 1> {
+  static constexpr bool differentiable = false;
+  static constexpr auto schema = "(Tensor self) -> Tensor";
+  template <class>
+  using result = std::int64_t;
+  static constexpr meta shape(attributes const&, meta const* in, int) {
+    return {dtype::int64, with_own(require_square(in[0]))};
+  }
+  template <class R, class T>
+  static constexpr void compute(attributes const&, strided<R> out, strided<T const> a) {
+    kernel::matrices::matrix l(detail::matrix_rows(a), detail::matrix_rows(a));
+    detail::for_each_of_batch(
+        detail::batch_of<0>(out),
+        [&](R* y, T const* p) {
+          detail::read_matrix(a, p, l);
+          *y = kernel::matrices::cholesky(l);
+        },
+        out, a);
+  }
+};
 
 template <>
 struct rules<cholesky_t> : detail::of_matrices<cholesky_t, 1> {

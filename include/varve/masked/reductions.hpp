@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/composite/arithmetic.hpp>
+#include <varve/composite/norms.hpp>
 #include <varve/composite/prod.hpp>
 #include <varve/composite/statistics.hpp>
 #include <varve/op/softmax.hpp>
@@ -138,5 +139,24 @@ inline constexpr struct var_t {
     return div(masked::sum(d, mask, axes, keep), maximum(n, 0.0));
   }
 } var{};
+/// The square root of `var`.
+inline constexpr struct std_t {
+  template <value X, class A = ints<>, class K = ints<0>, class M = none_t>
+  constexpr auto operator()(X const& x, M const& mask = {}, A const& axes = {}, double correction = 1,
+                            K const& keep = {}) const {
+    return sqrt(masked::var(x, mask, axes, correction, keep));
+  }
+} std_dev{};
+/// The p-norm (`vector_norm`) of the elements; integers are refused.
+inline constexpr struct norm_t {
+  template <value X, class A = ints<>, class K = ints<0>, class M = none_t>
+  constexpr auto operator()(X const& x, double p = 2, M const& mask = {}, A const& axes = {},
+                            K const& keep = {}) const {
+    detail::needs_floating<vector_norm_t>(x);
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    if constexpr (is_none<M>) return vector_norm(x, p, axes, keep);
+    else return vector_norm(where(mask, x, p == -infinity ? infinity : 0.0), p, axes, keep);
+  }
+} norm{};
 
 } // namespace varve::masked

@@ -438,6 +438,23 @@ inline constexpr struct triplet_margin_loss_t : composite_operator<triplet_margi
   }
 } triplet_margin_loss{};
 
+/// `triplet_margin_loss` by a distance of one's own: `distance(x, y)` (`torch.nn.functional.
+/// triplet_margin_with_distance_loss`).
+inline constexpr struct triplet_margin_with_distance_loss_t {
+  static constexpr auto op_name = "triplet_margin_with_distance_loss";
+  template <value A, value P, value N, class D = pairwise_distance_t, class R = ints<1>>
+  constexpr auto operator()(A const& anchor, P const& positive, N const& negative, D const& distance = {},
+                            double margin = 1, bool swap = false, R const& how = {}) const {
+    if (!(margin > 0)) refuse::argument_is_invalid(op_name, "the margin must be positive");
+    if (rank_of(anchor) != rank_of(positive) || rank_of(anchor) != rank_of(negative))
+      refuse::shapes_do_not_match(op_name, to_dims(shape_of(anchor)), to_dims(shape_of(positive)));
+    auto const near = distance(anchor, positive);
+    auto const far = distance(anchor, negative);
+    auto const least = swap ? minimum(far, distance(positive, negative)) : far;
+    return detail::reduced_loss(clamp(add(sub(near, least), margin), 0), how);
+  }
+} triplet_margin_with_distance_loss{};
+
 /// Over pairs of a class that is a target and one that is not: max(0, 1 - (x[y] - x[i])), summed and over the number of
 /// classes. Targets, of the shape of the input [n, classes] or [classes], end at the first -1.
 inline constexpr struct multilabel_margin_loss_t : composite_operator<multilabel_margin_loss_t> {

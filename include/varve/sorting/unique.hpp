@@ -92,6 +92,26 @@ unique_result<T> unique_consecutive(T const& x, A const& axis = {}) {
   return detail::unique_along(x, axis, false);
 }
 
+namespace detail {
+/// What the elements of a vector range over, as float64 of rank 0; of one value, `around` to either side. What is not
+/// finite is refused where the elements are there to be asked: `value_error`.
+template <class T>
+std::pair<T, T> range_of_elements(char const* op, T const& x, double around) {
+  T const least = to(T(amin(x)), dtype::float64), most = to(T(amax(x)), dtype::float64);
+  if (are_unwatched(&x, 1) && !(T(sub(most, least)).template item<double>() < std::numeric_limits<double>::infinity()))
+    refuse::argument_is_invalid(op, "the range of the elements is not finite");
+  T const one = where(T(eq(least, most)), around, 0.0);
+  return {sub(least, one), add(most, one)};
+}
+/// How many elements of a vector lie in each of `bins` equal parts of a range: numbers, or tensors of rank 0.
+template <class T, class N>
+T counted_between(T const& row, index_t bins, N const& low, N const& high) {
+  T const inside = mul(T(ge(row, low)), T(le(row, high)));
+  T const part = div(T(mul(T(sub(T(where(inside, row, low)), low)), static_cast<double>(bins))), sub(high, low));
+  T const at = clamp(T(to(T(trunc(part)), dtype::int64)), 0, bins - 1);
+  return scatter_add(zeros(dims{bins}, row.dtype()), axis<0>, at, T(to(inside, row.dtype())));
+}
+} // namespace detail
 /// How many elements lie in each of `bins` equal parts of [low, high], both ends included; others are not counted. Of
 /// equal bounds, those of the elements (`torch.histc`).
 template <class T>
@@ -103,16 +123,9 @@ T histc(T const& x, index_t bins = 100, double low = 0, double high = 0) {
     return to(T(histc(T(to(x, dtype::float32)), bins, low, high)), x.dtype());
   T const row = reshape(x, dims{-1});
   if (numel(row.sizes()) == 0) return zeros(dims{bins}, x.dtype());
-  if (low == high)
-    low = T(to(T(amin(row)), dtype::float64)).template item<double>(),
-    high = T(to(T(amax(row)), dtype::float64)).template item<double>();
-  if (low == high) low -= 1, high += 1;
-  if (!(high - low < std::numeric_limits<double>::infinity()))
-    refuse::argument_is_invalid("histc", "the range of the elements is not finite");
-  T const inside = mul(T(ge(row, low)), T(le(row, high)));
-  T const part = div(T(mul(T(sub(T(where(inside, row, low)), low)), static_cast<double>(bins))), high - low);
-  T const at = clamp(T(to(T(trunc(part)), dtype::int64)), 0, bins - 1);
-  return scatter_add(zeros(dims{bins}, x.dtype()), axis<0>, at, T(to(inside, x.dtype())));
+  if (low != high) return detail::counted_between(row, bins, low, high);
+  auto const [least, most] = detail::range_of_elements("histc", row, 1);
+  return detail::counted_between(row, bins, least, most);
 }
 
 /// `bins + 1` edges of equal parts of what the elements of a vector range over; of one value, half of 1 to either side.
@@ -120,11 +133,8 @@ template <class T>
   requires std::is_same_v<T, tensor>
 T edges_of(T const& x, index_t bins) {
   if (bins < 1) refuse::argument_is_invalid("histogram", "there is at least one bin");
-  double low = 0, high = 1;
-  if (numel(x.sizes()) != 0)
-    low = T(to(T(amin(x)), dtype::float64)).template item<double>(),
-    high = T(to(T(amax(x)), dtype::float64)).template item<double>();
-  if (low == high) low -= 0.5, high += 0.5;
+  if (numel(x.sizes()) == 0) return linspace(0, 1, bins + 1, x.dtype());
+  auto const [low, high] = detail::range_of_elements("histogram", x, 0.5);
   return linspace(low, high, bins + 1, x.dtype());
 }
 /// How many rows of a matrix [n, d] lie in each box between ascending edges, one vector for each column; those on the
@@ -160,6 +170,34 @@ T histogramdd(T const& x, std::vector<T> const& edges, T const& weight, bool den
   T const counted = where(inside, each, 0);
   T const sums = reshape(T(scatter_add(zeros(dims{numel(shape)}, x.dtype()), axis<0>, place, counted)), shape);
   return density ? T(div(sums, T(mul(T(sum(sums)), volume)))) : sums;
+}
+
+/// What `histogram` gives: a count for each bin, and the edges between them.
+template <class T>
+struct histogram_result {
+  T counts, edges;
+};
+/// How many elements lie between ascending edges, the last of which counts as inside; with weights of the same shape
+/// their sums; `density` divides by the total and the widths (`torch.histogram`). Integers are refused.
+template <class T>
+  requires std::is_same_v<T, tensor>
+histogram_result<T> histogram(T const& x, T const& edges, T const& weight = {}, bool density = false) {
+  if (!is_floating(x.dtype())) refuse::dtype_is_not_supported("histogram", name(x.dtype()));
+  if (edges.dtype() != x.dtype()) refuse::dtypes_differ("histogram", name(x.dtype()), name(edges.dtype()));
+  if (weight.defined() && weight.dtype() != x.dtype())
+    refuse::dtypes_differ("histogram", name(x.dtype()), name(weight.dtype()));
+  if (weight.defined() && !(weight.sizes() == x.sizes()))
+    refuse::shapes_do_not_match("histogram", x.sizes(), weight.sizes());
+  T const each = weight.defined() ? T(reshape(weight, dims{-1})) : weight;
+  T const rows = reshape(x, dims{-1, 1});
+  return {histogramdd(rows, std::vector<T>{edges}, each, density), edges};
+}
+/// ... in so many equal parts of what the elements range over.
+template <class T>
+  requires std::is_same_v<T, tensor>
+histogram_result<T> histogram(T const& x, index_t bins = 100, T const& weight = {}, bool density = false) {
+  if (!is_floating(x.dtype())) refuse::dtype_is_not_supported("histogram", name(x.dtype()));
+  return histogram(x, T(edges_of(T(reshape(x, dims{-1})), bins)), weight, density);
 }
 
 } // namespace varve
