@@ -61,8 +61,8 @@ static_assert(gives<std::int64_t>(vv::sum(vec<bool>{true, true})) &&
               gives<std::int64_t>(vv::sum(vec<std::int32_t>{1, 2})) && gives<float>(vv::sum(vec<float>{1, 2})));
 static_assert(gives<std::int64_t>(vv::argmax(vec<float>{1, 2})));
 static_assert(gives<vec<float>>(vv::where(vec<bool>{true, false}, vec<std::int32_t>{1, 2}, 0.5)));
-static_assert(vv::where(vec<double>{0.5, 0}, vec<std::int32_t>{1, 2}, vec<std::int32_t>{3, 4})[0] ==
-              1); // a condition is one before it meets the dtype of the others
+static_assert(vv::where(vec<std::uint8_t>{2, 0}, vec<std::int32_t>{1, 2}, vec<std::int32_t>{3, 4})[0] ==
+              1); // all but 0 hold
 static_assert(gives<double>(vv::add(1, 0.5)) && gives<double>(vv::exp(1.0)) && gives<float>(vv::exp(1.0f)));
 // integers wrap around, in constant expressions too
 template <class T>
