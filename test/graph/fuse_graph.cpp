@@ -130,7 +130,7 @@ TEST_CASE("fuse graph: passes keep the dtypes of a graph whose operators convert
                i = vv::full({}, 300, dtype::int64);
   auto const g = vv::make_fx([](tensor const& a, tensor const& b, tensor const& c) {
     return std::tuple(a * 2.0 + 1, vv::lt(a, 0.1), vv::maximum(b, vv::expand(c, dims{1})),
-                      vv::where(a, vv::expand(c, dims{1, 1}), b));
+                      vv::where(vv::to(a, dtype::uint8), vv::expand(c, dims{1, 1}), b));
   })(f, u, i);
   CHECK(vv::verify(g)); // a number beside a value of rank 0 raises no dtype
   boxed_args const expected = vv::interpret(g, boxed_args(f, u, i));
