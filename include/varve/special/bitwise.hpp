@@ -35,10 +35,10 @@ struct of_some_dtypes : rule::pointwise<Arity, P> {
     return rule::pointwise<Arity, P>::shape(at, in, count);
   }
 };
-template <class Tag, int Arity, bool Bool = true>
+template <class Tag, int Arity, bool Bools = true>
 struct of_integers : of_some_dtypes<Tag, Arity> {
   static constexpr bool differentiable = false;
-  static constexpr bool takes(dtype t) { return category(t) < 2 && (Bool || t != dtype::bool_); }
+  static constexpr bool takes(dtype t) { return category(t) < 2 && (Bools || t != dtype::bool_); }
 };
 } // namespace detail
 
