@@ -448,10 +448,10 @@ inline constexpr struct triplet_margin_with_distance_loss_t {
     if (!(margin > 0)) refuse::argument_is_invalid(op_name, "the margin must be positive");
     if (rank_of(anchor) != rank_of(positive) || rank_of(anchor) != rank_of(negative))
       refuse::shapes_do_not_match(op_name, to_dims(shape_of(anchor)), to_dims(shape_of(positive)));
-    auto const near = distance(anchor, positive);
-    auto const far = distance(anchor, negative);
-    auto const least = swap ? minimum(far, distance(positive, negative)) : far;
-    return detail::reduced_loss(clamp(add(sub(near, least), margin), 0), how);
+    auto const to_positive = distance(anchor, positive);
+    auto const to_negative = distance(anchor, negative);
+    auto const least = swap ? minimum(to_negative, distance(positive, negative)) : to_negative;
+    return detail::reduced_loss(clamp(add(sub(to_positive, least), margin), 0), how);
   }
 } triplet_margin_with_distance_loss{};
 
