@@ -157,6 +157,18 @@ places; include one of them"
 #define VARVE_LIBRARY_MEMBER inline
 #endif
 
+/// Marks objects of classes that are initialized before the objects of programs at namespace scope, in whatever unit or
+/// library these are: what makes operators known by name. Without it a program that calls them before `main` would find
+/// some missing. (Of Mach-O files, which have no such order, those of a unit are initialized by their place in it.)
+#if defined(__has_attribute)
+#if __has_attribute(init_priority) && !defined(__APPLE__)
+#define VARVE_FIRST __attribute__((init_priority(200)))
+#endif
+#endif
+#ifndef VARVE_FIRST
+#define VARVE_FIRST
+#endif
+
 /// Forces inlining where a kernel's speed depends on it. Without the optimizer nothing does, and fused programs would
 /// take gigabytes to compile.
 #if defined(__OPTIMIZE__)
@@ -349,12 +361,15 @@ namespace refuse {
 [[noreturn]] void bound_lies_beyond_what_a_symbolic_size_is_while_traced(char const* op);
 [[noreturn]] void grad_of_a_function_that_does_not_return_a_scalar(dims const& sizes);
 [[noreturn]] void mapped_sizes_differ(dims const& a, dims const& b);
+[[noreturn]] void a_value_of_rank_0_has_no_axis_to_map();
 [[noreturn]] void lengths_differ(char const* op, dims const& a, dims const& b);
 [[noreturn]] void loop_takes_more_steps_than_its_bound(char const* op, std::int64_t bound);
 [[noreturn]] void trees_differ_in_size(std::size_t a, std::size_t b);
 [[noreturn]] void result_is_mapped_but_out_dims_says_none();
 [[noreturn]] void dtype_does_not_fit(char const* op, char const* result, char const* into);
 [[noreturn]] void dtype_is_not_supported(char const* op, char const* dtype);
+[[noreturn]] void condition_is_not_of_bool(char const* op, char const* dtype);
+[[noreturn]] void dtypes_differ(char const* op, char const* a, char const* b);
 } // namespace refuse
 
 } // namespace varve
@@ -1184,35 +1199,42 @@ namespace detail {
 constexpr int promotion_class(meta const& m) { return m.number ? 0 : m.sizes.n == 0 ? 1 : 2; }
 } // namespace detail
 
+namespace detail {
+/// The dtype of operands together, which are added by their class: 0 a plain number, 1 of rank 0, 2 with dimensions.
+class dtype_sum {
+public:
+  constexpr void add(dtype t, int c) {
+    if (c == 0) {
+      numbers_ = any_[0] ? promote_types(numbers_, t) : t;
+      if (t == dtype::float64) t = default_dtype; // a number raises integers to the default dtype only
+      if (category(t) == 1) t = dtype::int64;     // and bool to int64
+      if (is_complex(t)) t = dtype::complex64;
+    }
+    best_[c] = any_[c] ? promote_types(best_[c], t) : t;
+    any_[c] = true;
+  }
+  constexpr dtype result() const {
+    if (!any_[2] && !any_[1]) return numbers_; // C++'s own rule, so that static scalars keep their precision
+    dtype r = any_[2] ? best_[2] : best_[1];
+    for (int c = any_[2] ? 1 : 0; c >= 0; --c)
+      if (any_[c] && category(best_[c]) > category(r))
+        r = is_complex(best_[c]) && is_floating(r) ? complex_type(r) : best_[c];
+    return r;
+  }
+
+private:
+  dtype best_[3]{}, numbers_{};
+  bool any_[3]{};
+};
+} // namespace detail
+
 /// Result dtype of operands (`torch.result_type`): dimensioned values decide before rank-0 values, these before plain
 /// numbers, unless a later class has a higher category.
 template <class... M>
 constexpr dtype result_type(M const&... m) {
-  dtype best[3]{};
-  bool any[3]{};
-  auto add = [&](meta const& x) {
-    int const c = detail::promotion_class(x);
-    dtype t = x.type;
-    if (x.number && t == dtype::float64) t = default_dtype; // a number raises integers to the default dtype only
-    if (x.number && category(t) == 1) t = dtype::int64;     // and bool to int64
-    if (x.number && is_complex(t)) t = dtype::complex64;
-    best[c] = any[c] ? promote_types(best[c], t) : t;
-    any[c] = true;
-  };
-  (add(m), ...);
-  dtype r{};
-  bool have = false;
-  for (int c = 2; c >= 0; --c) {
-    if (!any[c]) continue;
-    if (!have) r = best[c];
-    else if (category(best[c]) > category(r)) r = is_complex(best[c]) && is_floating(r) ? complex_type(r) : best[c];
-    have = true;
-  }
-  if (!any[2] && !any[1]) { // numbers only: C++'s own rule, so that static scalars keep their precision
-    have = false;
-    ((r = have ? promote_types(r, m.type) : m.type, have = true), ...);
-  }
-  return r;
+  detail::dtype_sum r;
+  (r.add(m.type, detail::promotion_class(m)), ...);
+  return r.result();
 }
 
 } // namespace varve
@@ -1230,8 +1252,8 @@ constexpr std::uint16_t half_bits(float x) {
   std::uint32_t const all = std::bit_cast<std::uint32_t>(x), a = all & 0x7FFFFFFFu, sign = (all >> 16) & 0x8000u;
   std::uint32_t const normal = ((a + 0xFFFu + ((a >> 13) & 1u)) >> 13) - (112u << 10); // carries into the exponent
   // below 2^-14 an element counts steps of 2^-24, which is what 0.5 leaves of the fraction
-  float const small = a < 0x38800000u ? std::bit_cast<float>(a) : 0.0f;
-  std::uint32_t const subnormal = std::bit_cast<std::uint32_t>(small + 0.5f) - 0x3F000000u;
+  float const tiny = a < 0x38800000u ? std::bit_cast<float>(a) : 0.0f;
+  std::uint32_t const subnormal = std::bit_cast<std::uint32_t>(tiny + 0.5f) - 0x3F000000u;
   std::uint32_t r = a < 0x38800000u ? subnormal : normal;
   r = a >= 0x477FF000u ? 0x7C00u : r;
   r = a > 0x7F800000u ? 0x7E00u : r;
@@ -1993,6 +2015,13 @@ struct saved_values {
   static constexpr saved_values nothing() { return {{0, 0, 0, 0, 0, 0, 0, 0}}; }
 };
 
+namespace detail {
+/// Refuses a condition that is no truth value; uint8 counts as one, for PyTorch's sake.
+constexpr void require_condition(char const* op, dtype t) {
+  if (t != dtype::bool_ && t != dtype::uint8) refuse::condition_is_not_of_bool(op, name(t));
+}
+} // namespace detail
+
 /// How the dtypes of operands give the dtype of a pointwise operator's kernel and result.
 enum class promotion : unsigned char {
   /// result_type of the operands (add, maximum)
@@ -2681,6 +2710,10 @@ VARVE_COLD VARVE_LIBRARY void mapped_sizes_differ(dims const& a, dims const& b) 
                                  to_string(a) + " and " + to_string(b))
                                     .c_str());
 }
+VARVE_COLD VARVE_LIBRARY void a_value_of_rank_0_has_no_axis_to_map() {
+  refuse::with<index_error>("varve: vmap: a value of rank 0 has no axis to map; give it in_dims none, which leaves it "
+                            "the same in every lane");
+}
 VARVE_COLD VARVE_LIBRARY void result_is_mapped_but_out_dims_says_none() {
   refuse::with<transform_error>("varve: vmap: a result is mapped although out_dims says none; give it a dimension");
 }
@@ -2688,6 +2721,16 @@ VARVE_COLD VARVE_LIBRARY void dtype_is_not_supported(char const* op, char const*
   std::string what(op);
   if (!what.empty() && what.back() == ':') what.pop_back(); // it says itself what the dtype is of
   refuse::with<dtype_error>(("varve: " + what + ": dtype " + dtype + " is not supported").c_str());
+}
+VARVE_COLD VARVE_LIBRARY void condition_is_not_of_bool(char const* op, char const* dtype) {
+  refuse::with<dtype_error>(
+      ("varve: " + std::string(op) + ": the condition is of " + dtype + ", not of bool; compare it, as in ne(c, 0)")
+          .c_str());
+}
+VARVE_COLD VARVE_LIBRARY void dtypes_differ(char const* op, char const* a, char const* b) {
+  refuse::with<dtype_error>(
+      ("varve: " + std::string(op) + " of two dtypes, " + a + " and " + b + "; convert one of them by to(x, type)")
+          .c_str());
 }
 } // namespace refuse
 
@@ -3248,6 +3291,10 @@ struct diagonal_t;
 struct tril_t;
 struct triu_t;
 struct isnan_t;
+struct logical_and_t;
+struct logical_or_t;
+struct logical_xor_t;
+struct logical_not_t;
 struct clamp_t;
 
 /// The operators that people call as members of a tensor, with PyTorch's names and arguments: `x.sum(1)`,
@@ -3486,6 +3533,22 @@ struct member_operators : math::functions {
   template <class... A>
   auto isnan(A const&... a) const {
     return call<isnan_t>(a...);
+  }
+  template <class... A>
+  auto logical_and(A const&... a) const {
+    return call<logical_and_t>(a...);
+  }
+  template <class... A>
+  auto logical_or(A const&... a) const {
+    return call<logical_or_t>(a...);
+  }
+  template <class... A>
+  auto logical_xor(A const&... a) const {
+    return call<logical_xor_t>(a...);
+  }
+  template <class... A>
+  auto logical_not(A const&... a) const {
+    return call<logical_not_t>(a...);
   }
   template <class... A>
   tensor const& copy_(A const&... a) const {
@@ -4070,7 +4133,8 @@ public:
   varve::dtype dtype() const;
   dims const& sizes() const;
   dims const& strides() const;
-  index_t size(index_t axis) const { return sizes()[wrap_axis(axis, dim())]; }
+  /// The size of an axis, which may be symbolic in a trace, as those of `sizes()`.
+  extent size(index_t axis) const { return sizes()[wrap_axis(axis, dim())]; }
   index_t stride(index_t axis) const { return strides()[wrap_axis(axis, dim())]; }
   bool is_floating_point() const { return is_floating(dtype()); }
   dims const& size() const { return sizes(); }
@@ -4884,6 +4948,7 @@ inline void tensor::alias_storage_of(tensor const& o) const {
   auto* const old = block_->store;
   block_->store = o.block_->store;
   if (block_->store != &block_->own) block_->store->refs.add(); // of its own it has a share
+  if (!block_->counter && (block_->counter = o.block_->counter)) block_->counter->refs.add(); // what `data()` counts
   if (old != &block_->own) detail::drop_storage(old);
 }
 inline void tensor::note_kept() const { block_->kept.store(true, std::memory_order_relaxed); }
@@ -5635,9 +5700,9 @@ struct thread_state {
   layer_stack* next_pre_dispatch() { return next(pre_dispatch, pre_infra); }
 
 private:
-  static layer_stack* next(layer_stack& users, layer_stack (&slots)[infra_modes]) {
+  static layer_stack* next(layer_stack& users, layer_stack (&of_infra)[infra_modes]) {
     if (users.top) return &users;
-    for (layer_stack& slot : slots)
+    for (layer_stack& slot : of_infra)
       if (slot.top) return &slot;
     return nullptr;
   }
@@ -8584,8 +8649,9 @@ VARVE_NOINLINE tensor run_pointwise_general(pointwise_info const& f, tensor cons
     in[k] = x[k];
     number = number && x[k]->is_number();
     if (!f.takes_bool && x[k]->dtype() == dtype::bool_) refuse::dtype_is_not_supported(f.name, "bool");
+    if (k < f.conditions) require_condition(f.name, x[k]->dtype());
     if (x[k]->dtype() != t) {
-      if (k < f.conditions && x[k]->dtype() != dtype::bool_) // one of 0.5 holds among integers as well
+      if (k < f.conditions && x[k]->dtype() != dtype::bool_) // of 256 truths of uint8 there are two
         copies[k] = converted(*x[k], dtype::bool_), in[k] = &copies[k];
       if (in[k]->dtype() != t && in[k]->numel() >= many) convert[k] = kernel::convert_loop<>(t, in[k]->dtype());
       else if (in[k]->dtype() != t) copies[k] = converted(*in[k], t), in[k] = &copies[k];
@@ -8662,7 +8728,8 @@ VARVE_NOINLINE tensor run_pointwise_compact(pointwise_info const& f, tensor cons
     dtype const own = x[k]->dtype();
     bool const is_condition = k < f.conditions, is_exact = x[k]->is_number() && !f.comparison && is_floating(t);
     if (!f.takes_bool && own == dtype::bool_) refuse::dtype_is_not_supported(f.name, "bool");
-    if (is_condition) in[k] = own == dtype::bool_ ? *x[k] : converted(*x[k], dtype::bool_);
+    if (is_condition)
+      require_condition(f.name, own), in[k] = own == dtype::bool_ ? *x[k] : converted(*x[k], dtype::bool_);
     else in[k] = widened(is_compact(t) && own != t && !is_exact ? converted(*x[k], t) : *x[k]);
     p[k] = &in[k];
   }
@@ -9094,14 +9161,14 @@ constexpr op_table const* detail::functional_of() {
 
 namespace detail {
 template <class Tag, int Facts>
-inline table_registration const registration{&table<Tag, Facts>};
-/// The table of an operator, known to `ops::find` from the start of the program that contains it.
+VARVE_FIRST inline table_registration const registration{&table<Tag, Facts>};
+/// The table of an operator, known to `ops::find` from the start of the program that contains it, before its statics.
 template <class Tag, int Facts>
 op_table const* defined_table() {
   (void)&registration<Tag, Facts>;
   if constexpr (requires { typename rules<Tag>::functional; })
     (void)&registration<typename rules<Tag>::functional, Facts>; // `functionalize` may put it into a graph
-  return &table<Tag, Facts>; // not what the registration holds: it may be initialized after a caller at namespace scope
+  return &table<Tag, Facts>;
 }
 /// Rules of varve that say `in_headers` are compiled where they are used: they need what the library is not linked to.
 template <class Tag>
@@ -9894,10 +9961,10 @@ VARVE_NOINLINE VARVE_LIBRARY bool opened_for_one_recorder(tensor const** x, int 
   thread_state const& s = this_thread_state;
   constexpr unsigned history = dispatch_key_set::history_bit;
   if (s.excluded.bits) return false;
-  if (!s.included.bits) {
-    for (int i = 0; i < n; ++i)
-      if (x[i]->keys().bits & watched & ~history) return false;
-    return true;
+  if (!s.included.bits) { // without history, the call came here for a kernel that another thread has just removed
+    unsigned seen = 0;
+    for (int i = 0; i < n; ++i) seen |= x[i]->keys().bits & watched;
+    return seen == history;
   }
   layer const* const l = s.transforms.top;
   if (s.included.bits != dispatch_key_set(dispatch_key::transform).bits || !l->kind->record || l->below) return false;
@@ -10103,10 +10170,10 @@ struct operator_node : grad_node {
   }
   saved_value* saved() { return reinterpret_cast<saved_value*>(next + operands); }
 
-  static constexpr std::size_t small = 128, medium = 192;
+  static constexpr std::size_t small_size = 128, medium_size = 192;
   static void* take(std::size_t n) {
-    return n <= small         ? take_block<small>()
-           : n <= medium      ? take_block<medium>()
+    return n <= small_size    ? take_block<small_size>()
+           : n <= medium_size ? take_block<medium_size>()
            : n <= block_bytes ? take_block<>()
                               : ::operator new(n);
   }
@@ -10309,8 +10376,8 @@ struct operator_node : grad_node {
     if (self->extra) drop_extra(self->extra);
     std::size_t const n_bytes = self->bytes;
     self->~operator_node();
-    if (n_bytes <= small) give_block<small>(n);
-    else if (n_bytes <= medium) give_block<medium>(n);
+    if (n_bytes <= small_size) give_block<small_size>(n);
+    else if (n_bytes <= medium_size) give_block<medium_size>(n);
     else if (n_bytes <= block_bytes) give_block<>(n);
     else ::operator delete(static_cast<void*>(n));
   }
@@ -10984,9 +11051,9 @@ inline constexpr auto repeated_axes = [](dims const& from, dims const& to) {
 };
 } // namespace detail
 
-/// Sums a value to a shape that broadcasts to its own (`Tensor.sum_to_size`): the transpose of broadcasting. Like
-/// `sum` it gives int64 of integers and truth values, also where there is nothing to sum up.
-inline constexpr struct sum_to_size_t {
+namespace detail {
+/// `sum_to_size`, or the value itself where there is nothing to sum up.
+inline constexpr struct sum_to_shape_t {
   template <value G, fact S>
   constexpr auto operator()(G const& g, S const& sizes) const {
     auto const type = on_dims(
@@ -11000,6 +11067,21 @@ inline constexpr struct sum_to_size_t {
           return reshape(sum(v, on_dims(detail::repeated_axes, shape_of(v), sizes), keepdim), sizes);
         },
         g);
+  }
+} sum_to_shape{};
+inline constexpr auto rank_of_sizes = [](dims const& s) { return dims{s.n}; };
+} // namespace detail
+
+/// Sums a value to a shape that broadcasts to its own (`Tensor.sum_to_size`): the transpose of broadcasting. Like
+/// `sum` it gives int64 of integers and truth values, also where there is nothing to sum up. To rank 0 it always sums;
+/// a value that has the shape already is given as it is.
+inline constexpr struct sum_to_size_t {
+  template <value G, fact S>
+  constexpr auto operator()(G const& g, S const& sizes) const {
+    return choose(
+        same_fact(on_dims(detail::rank_of_sizes, sizes), ints<0>{}),
+        [](auto const& v) { return dependent<clone_t, decltype(v)>{}(detail::sum_to_shape(v, ints<>{})); },
+        [&](auto const& v) { return detail::sum_to_shape(v, sizes); }, g);
   }
 } sum_to_size{};
 
@@ -11033,7 +11115,7 @@ constexpr auto unmatch(G const& g, X const& x) {
   if constexpr (both_tensors<G, X>) {
     if (alike(g, x)) return g;
   }
-  return to(sum_to_size(g, shape_of(x)), type_fact(x));
+  return to(detail::sum_to_shape(g, shape_of(x)), type_fact(x));
 }
 } // namespace detail
 
@@ -12258,15 +12340,99 @@ template <value V>
 constexpr auto is_floating_fact(V const& v) {
   return same_fact(on_dims(is_of_floating_dtype, type_fact(v)), ints<1>{});
 }
+/// Is a value a plain number, seen through transforms or not?
+template <class V>
+constexpr bool is_plain_number_type() {
+  if constexpr (is_seen<V>)
+    return is_plain_number_type<std::remove_cvref_t<decltype(std::declval<V const&>().value)>>();
+  else return number<V>;
+}
+template <class V>
+inline constexpr bool is_plain_number = is_plain_number_type<V>();
+/// What promotion looks at of a value: {dtype, class}, as `dtype_sum` takes them.
+template <value V>
+constexpr auto promoted_fact(V const& v) {
+  if constexpr (is_plain_number<V>) return on_dims([](dims const& t) { return dims{t[0], 0}; }, type_fact(v));
+  else if constexpr (is_ints<std::remove_cvref_t<decltype(type_fact(v))>>)
+    return on_dims([](dims const& t, dims const& s) { return dims{t[0], s.n ? 2 : 1}; }, type_fact(v), shape_of(v));
+  else return dims{static_cast<index_t>(dtype_of(v)), promotion_class(meta_of(v))};
+}
+/// The dtype of values together (`torch.result_type`), as a fact: that of pairs of them, one after the other, may be
+/// another one.
+template <value... V>
+constexpr auto common_type(V const&... v) {
+  auto const together = [](auto const&... f) {
+    dtype_sum r;
+    (r.add(static_cast<dtype>(f[0].number()), static_cast<int>(f[1].number())), ...);
+    return dims{static_cast<index_t>(r.result())};
+  };
+  return on_dims(together, promoted_fact(v)...);
+}
+/// A value in a dtype; plain numbers stay.
+template <value V, fact T>
+constexpr auto in_common(V const& v, T const& type) {
+  if constexpr (is_plain_number<V>) return v;
+  else return dependent<to_t, V>{}(v, type);
+}
+/// Are all values tensors of one dtype? Then nobody needs to ask which they have together.
+template <value... V>
+constexpr bool are_tensors_of_one_dtype(V const&... v) {
+  if constexpr ((is_dynamic_operand<V> && ...)) {
+    dtype const all[] = {v.dtype()...};
+    bool alike = true;
+    for (dtype t : all) alike = alike && t == all[0];
+    return alike;
+  } else return false;
+}
+/// `f` of values in their dtype together.
+template <class F, value... V>
+constexpr auto in_common_type(F const& f, V const&... v) {
+  if constexpr ((is_dynamic_operand<V> && ...))
+    if (are_tensors_of_one_dtype(v...)) return f(v...);
+  auto const type = common_type(v...);
+  return f(in_common(v, type)...);
+}
+/// A value in the dtype that others have together.
+template <value R, value... V>
+constexpr auto in_common_type_of(R const& r, V const&... v) {
+  if constexpr (is_dynamic_operand<R>)
+    if (are_tensors_of_one_dtype(v...)) return r;
+  return in_common(r, common_type(v...));
+}
+/// `f(v, number)` for a plain number that counts in the dtype of v: of integers what is behind the point is cut off.
+template <value V, value N, class F>
+constexpr auto with_number_in_dtype_of(V const& v, N const& n, F const& f) {
+  if constexpr (number<N> && std::is_floating_point_v<N>)
+    return choose(
+        is_floating_fact(v), [&](auto const& u) { return f(u, n); },
+        [&](auto const& u) { return f(u, static_cast<index_t>(n)); }, v);
+  else return f(v, n);
+}
 /// Refuses integers and truth values, of which the function would make floating numbers unasked.
 template <class Tag, value X>
 constexpr void needs_floating(X const& x) {
   if (!is_floating(dtype_of(x))) refuse::dtype_is_not_supported(Tag::op_name, varve::name(dtype_of(x)));
 }
+/// May the result of a composite be its operand, or a view of it? PyTorch's schemas say so by `Tensor(a)`.
+template <class Tag>
+inline constexpr bool gives_view = requires { requires Tag::gives_view; };
 /// Does a composite give a view of its operand, or elements as they are? Others compute halves (float16, bfloat16) in
 /// float32 as a whole: their sums do not overflow, and results are rounded once.
 template <class Tag>
-inline constexpr bool keeps_elements = requires { requires Tag::keeps_elements; };
+inline constexpr bool keeps_elements = gives_view<Tag> || requires { requires Tag::keeps_elements; };
+/// A result with memory of its own: a copy, where the body had nothing to do and gave an operand or a view of it.
+template <class Y, class... A>
+constexpr auto apart(Y const& y, A const&... a) {
+  if constexpr (is_dynamic_operand<Y>) {
+    bool shared = false;
+    auto const look = [&](auto const& v) {
+      if constexpr (is_dynamic_operand<std::remove_cvref_t<decltype(v)>>) shared = shared || y.shares_storage(v);
+    };
+    (look(a), ...);
+    if (shared) return Y(dependent<clone_t, Y>{}(y));
+  }
+  return y;
+}
 /// The dtype of the result of a call, where that is a half; else bool: there are none, or they meet other floats.
 VARVE_NOINLINE inline dtype type_of_halves(tensor const* const* x, int n) {
   dtype type = dtype::bool_;
@@ -12355,7 +12521,8 @@ auto composed_of_real(A const&... a) {
 template <class Tag, class... A>
 constexpr auto composed(A const&... a) {
   constexpr bool of_tensors = (is_dynamic_operand<A> || ...);
-  if constexpr (keeps_elements<Tag>) return Tag::body(a...);
+  if constexpr (gives_view<Tag>) return Tag::body(a...);
+  else if constexpr (keeps_elements<Tag>) return apart(Tag::body(a...), a...);
   else if constexpr (of_tensors && !composite_takes_complex<Tag>) return composed_of_real<Tag>(a...);
   else return halves_in_float([](auto const&... v) { return Tag::body(v...); }, a...);
 }
@@ -12481,6 +12648,16 @@ struct rules<ne_t> : detail::comparison {
   static VARVE_INLINE constexpr auto kernel(auto x, auto y) { return kernel::ne(x, y); }
 };
 
+namespace detail {
+/// A value as the condition of a `where`: is it not 0?
+template <value P>
+constexpr auto as_condition(P const& p) {
+  return choose(
+      same_fact(type_fact(p), ints<static_cast<index_t>(dtype::bool_)>{}), identity,
+      [](auto const& v) { return ne(v, 0); }, p);
+}
+} // namespace detail
+
 } // namespace varve
 
 // ---- varve/op/full_like.hpp
@@ -12586,10 +12763,14 @@ inline constexpr struct ones_like_t {
 // ---- varve/op/where.hpp
 namespace varve {
 
-/// `where(condition, x, y)`: x where the condition holds, else y. The cotangent of the operand not chosen is 0, not a
-/// product with 0.
+/// `where(condition, x, y)`: x where the condition, of bool, holds, else y. The cotangent of the operand not chosen is
+/// 0, not a product with 0.
 template <>
 struct rules<where_t> : rule::pointwise<3, promotion::arithmetic, 1> {
+  static constexpr meta shape(attributes const& at, meta const* in, int count) {
+    detail::require_condition("where", in[0].type);
+    return rule::pointwise<3, promotion::arithmetic, 1>::shape(at, in, count);
+  }
   static constexpr saved_values saved{{0, saved_values::operand(0), saved_values::operand(0)}};
   static VARVE_INLINE constexpr auto kernel(auto c, auto x, auto y) { return kernel::where(c, x, y); }
   template <class Op>
@@ -12722,9 +12903,11 @@ inline constexpr struct clamp_t : composite_operator<clamp_t> {
       auto const from_below = [&](auto const& v) { return lower(raise(v, low), high); };
       // Of integers and a floating max the result is floating: what min may exceed is its dtype.
       auto const from_above = [&](auto const& v) { return from_below(lower(v, high)); };
-      return choose(
+      auto const limited = choose(
           detail::is_floating_fact(x), from_below,
           [&](auto const& v) { return choose(detail::is_floating_fact(high), from_above, from_below, v); }, x);
+      if constexpr (number<Lo> || number<Hi>) return limited;
+      else return detail::in_common_type_of(limited, x, low, high); // of pairs the dtype may be a wider one
     }
   }
 } clamp{};
@@ -13197,7 +13380,11 @@ struct in_place {
   template <class X, value... Y>
     requires(!std::is_same_v<std::remove_cvref_t<X>, tensor> && is_proxy_base<std::remove_cvref_t<X>>)
   constexpr X& operator()(X&& x, Y const&... y) const {
-    backend<typename decltype(detail::base_tag<std::remove_cvref_t<X>>())::type>::template write<Tag>(x, y...);
+    static_assert(!(is_seen<Y> || ...),
+                  "varve: an in-place operator writes a value that is seen through a static transform into one that is "
+                  "not; assign what the operator without underscore gives: x = add(x, y)");
+    if constexpr (!(is_seen<Y> || ...)) // after the message
+      backend<typename decltype(detail::base_tag<std::remove_cvref_t<X>>())::type>::template write<Tag>(x, y...);
     return x;
   }
   /// What is neither: static values have no memory that views could share.
@@ -13631,7 +13818,7 @@ inline constexpr auto reshape_to = [](auto const& x, auto const& sizes) {
 
 /// Adds a dimension of size 1 at an axis in [-rank-1, rank].
 inline constexpr struct unsqueeze_t : composite_operator<unsqueeze_t> {
-  static constexpr bool keeps_elements = true;
+  static constexpr bool gives_view = true;
   static constexpr auto op_name = "unsqueeze";
   template <value X, class A>
   static constexpr auto body(X const& x, A const& axis) {
@@ -13645,7 +13832,7 @@ inline constexpr struct unsqueeze_t : composite_operator<unsqueeze_t> {
 
 /// Removes dimensions of size 1: all, or those of the named axes that have size 1.
 inline constexpr struct squeeze_t : composite_operator<squeeze_t> {
-  static constexpr bool keeps_elements = true;
+  static constexpr bool gives_view = true;
   static constexpr auto op_name = "squeeze";
   template <value X, class A = ints<>>
   static constexpr auto body(X const& x, A const& axes = {}) {
@@ -14157,7 +14344,16 @@ struct reduction {
   }
   template <class Op, class N, class O>
   static constexpr auto batch(Op const& op, N const&, O const& o) {
-    return bind<typename Op::tag>(on_dims(detail::shifted, fact_of<0>(op)), fact_of<1>(op))(o.value);
+    using tag = typename Op::tag;
+    auto const along_axes = [&](auto const& v) {
+      return bind<tag>(on_dims(detail::shifted, fact_of<0>(op)), fact_of<1>(op))(v);
+    };
+    auto const of_numbers = [](auto const& v) { // which have no axis: each is a row of one element
+      auto const column = [](dims s) { return s.push_back(1), s; };
+      return bind<tag>(ints<1>{}, ints<0>{})(reshape(v, on_dims(column, shape_of(v))));
+    };
+    auto const count = [](dims const& axes) { return dims{axes.n}; };
+    return choose(same_fact(on_dims(count, fact_of<0>(op)), ints<0>{}), of_numbers, along_axes, o.value);
   }
 };
 } // namespace rule
@@ -14337,7 +14533,7 @@ constexpr auto slice_backward_t::operator()(G const& g, S const& sizes, R const&
 
 /// The values at one index of an axis; the axis goes.
 inline constexpr struct select_t : composite_operator<select_t> {
-  static constexpr bool keeps_elements = true;
+  static constexpr bool gives_view = true;
   static constexpr auto op_name = "select";
   template <value X, class A, class I>
   static constexpr auto body(X const& x, A const& axis, I const& index) {
@@ -15222,7 +15418,7 @@ struct rules<expand_t> : rule::view {
   }
   template <class Op>
   static constexpr auto vjp(arg_t<0>, Op const&, value auto const& g, value auto const&, value auto const& x) {
-    return sum_to_size(g, shape_of(x));
+    return detail::sum_to_shape(g, shape_of(x));
   }
   template <class Op, class N, class O>
   static constexpr auto batch(Op const& op, N const& n, O const& o) {
@@ -16268,7 +16464,7 @@ struct rules<as_strided_scatter_t> {
   static constexpr bool moves_elements = true;
   static constexpr int arity = 2;
   static constexpr void require_one_dtype(meta const* in) {
-    if (in[0].type != in[1].type) refuse::dtype_is_not_supported("as_strided_scatter of two dtypes:", name(in[1].type));
+    if (in[0].type != in[1].type) refuse::dtypes_differ("as_strided_scatter", name(in[0].type), name(in[1].type));
   }
   static constexpr meta shape(attributes const&, meta const* in, int) {
     require_one_dtype(in);
@@ -16394,7 +16590,7 @@ constexpr auto permute_t::operator()(X const& x, S const& axes) const {
 
 /// Exchanges two dimensions; `transpose(x)` exchanges the last two.
 inline constexpr struct transpose_t : composite_operator<transpose_t> {
-  static constexpr bool keeps_elements = true;
+  static constexpr bool gives_view = true;
   static constexpr auto op_name = "transpose";
   template <value X, class A = ints<-2>, class B = ints<-1>>
   static constexpr auto body(X const& x, A const& first = {}, B const& second = {}) {
@@ -17485,11 +17681,11 @@ constexpr auto interpreter_at(X const& x, R const&... r) {
 
 /// The interpreters below a level that occur in some values, from level 1 upward: what a cotangent of any of them may
 /// be seen through (the join of the towers).
-template <int Below, class... X>
+template <int Limit, class... X>
 constexpr auto tower_of(X const&... x) {
   return [&]<int... L>(std::integer_sequence<int, L...>) {
     return std::tuple_cat(detail::interpreter_at<L + 1>(x...)...);
-  }(std::make_integer_sequence<int, Below - 1>{});
+  }(std::make_integer_sequence<int, Limit - 1>{});
 }
 
 /// Gives a value every interpreter of the first `K` of a tower: constants become constants of each transform. Types of
@@ -18501,7 +18697,7 @@ struct result_slots<std::tuple<Y const&...>, Level> {
 };
 
 /// A recorded higher-order operator: a slot per result, the leaves of the tree `Y`; the pullback gives the cotangents
-/// of all operands at once. `E...` are the operands' slots.
+/// of all operands at once. `E...` are the operands' targets.
 template <class Tape, class Op, class P, class Y, class Level, class X, class... E>
 struct hop_node : tape_node {
   typename result_slots<decltype(tree_leaves(std::declval<Y const&>())), Level>::type out;
@@ -18510,10 +18706,10 @@ struct hop_node : tape_node {
   P pred;
   Y y;
   X operands;
-  std::tuple<E...> slots;
+  std::tuple<E...> targets;
 
   constexpr hop_node(Tape const* t, Op const& o, P const& p, Y const& r, X const& x, E const&... e)
-      : owner(t), op(o), pred(p), y(r), operands(x), slots(e...) {
+      : owner(t), op(o), pred(p), y(r), operands(x), targets(e...) {
     act = &run;
   }
 
@@ -18539,7 +18735,7 @@ struct hop_node : tape_node {
       [[maybe_unused]] auto const results = tree_leaves(y);
       return rules<typename Op::tag>::pull(op, pred, operands, cotangent(std::get<K>(out), std::get<K>(results))...);
     }(std::make_index_sequence<std::tuple_size_v<decltype(out)>>{});
-    (give(std::get<I>(slots), std::get<I>(gradients)), ...);
+    (give(std::get<I>(targets), std::get<I>(gradients)), ...);
   }
   template <class S, class G>
   constexpr void give(S const& to, G const& g) {
@@ -19295,8 +19491,10 @@ public:
 
   /// Is a relation true, or false, whatever the symbols are within their ranges? SY-3.
   constexpr truth decide(relation is, extent a, extent b, size_range const* symbols) {
-    extent const apart_by = subtract(a, b);
-    size_range const r = view().range(apart_by, symbols);
+    return beside_zero(is, view().range(subtract(a, b), symbols));
+  }
+  /// ... of a value in a range, and 0.
+  static constexpr truth beside_zero(relation is, size_range const& r) {
     bool const equal = r.least == 0 && r.greatest == 0, apart = r.least > 0 || r.greatest < 0;
     switch (is) {
     case relation::equal:
@@ -19733,7 +19931,7 @@ public:
     nodes_.push_back(n);
     return static_cast<int>(nodes_.size()) - 1;
   }
-  constexpr int emit(op_handle const* op, attributes const& at, int const* operands, int count, meta const& out) {
+  constexpr int add_node(op_handle const* op, attributes const& at, int const* operands, int count, meta const& out) {
     nodes_.push_back({op, at, {out.type, out.sizes}, static_cast<int>(edges_.size()), count});
     nodes_.back().scaffold = scaffolds_ > 0;
     nodes_.back().text = root_->texts_ > 0;
@@ -19756,18 +19954,6 @@ public:
   /// A node written so far, and its first operand.
   constexpr node const& written(int id) const { return nodes_[static_cast<std::size_t>(id)]; }
   constexpr int count() const { return static_cast<int>(nodes_.size()); }
-  /// Of the nodes from `since` on, one that writes into what was there before; null: none does.
-  constexpr op_handle const* writes_outside(int since) const {
-    for (int n = since; n < count(); ++n) {
-      int into = n;
-      while (written(into).op->kind == op_kind::view || written(into).op->kind == op_kind::mutation)
-        into = operand_of(into);
-      if (into != n && written(n).op->kind == op_kind::mutation &&
-          (into < since || written(into).op == &placeholder_handle))
-        return written(n).op;
-    }
-    return nullptr;
-  }
   constexpr int operand_of(int id) const { return edges_[static_cast<std::size_t>(written(id).first)]; }
   /// Puts all inputs before the operators, in the order of their numbers: where some were met on the way.
   constexpr void inputs_first() {
@@ -19820,7 +20006,7 @@ public:
       detail::append(inner_, ga, 1, inside_a, rest);
     }
     meta const out = ga.results.empty() ? meta{} : ga.nodes[static_cast<std::size_t>(ga.results[0])].out;
-    int const id = emit(op, at, all.data(), static_cast<int>(all.size()), out);
+    int const id = add_node(op, at, all.data(), static_cast<int>(all.size()), out);
     nodes_[static_cast<std::size_t>(id)].regions_first = first;
     nodes_[static_cast<std::size_t>(id)].regions_count = functions;
     several_ = ga.regions[0].result_count;
@@ -19850,7 +20036,7 @@ public:
       nodes_[static_cast<std::size_t>(id)].out = m;
       return id;
     }
-    return emit(&getitem_handle, attributes(dims{k}), &id, 1, m);
+    return add_node(&getitem_handle, attributes(dims{k}), &id, 1, m);
   }
 
   /// The finished function with its inner functions behind it.
@@ -20465,8 +20651,8 @@ constexpr proxy as_proxy(array<T, D...> const& a, graph_builder* b = nullptr) {
   if (equal) return {nullptr, -1, m, held(a.size() ? a.data[0] : T(0)), b};
   if (!b) refuse::argument_is_invalid("trace", "an array constant meets no value of the trace; pass it as an argument");
   if (counts)
-    return {b, b->emit(&handle<arange_t>, attributes(m.sizes, dims{static_cast<index_t>(m.type)}), nullptr, 0, m), m,
-            0};
+    return {b, b->add_node(&handle<arange_t>, attributes(m.sizes, dims{static_cast<index_t>(m.type)}), nullptr, 0, m),
+            m, 0};
   return {b, b->constant(m.type, m.sizes, a.data), m, 0};
 }
 
@@ -20475,7 +20661,7 @@ constexpr int node_in(graph_builder& b, proxy const& p) {
   if (p.builder) return b.lift(p.builder, p.id, p.info);
   int c = b.constant(p.info.type, p.splat);
   if (p.info.sizes.n == 0) return c;
-  return b.emit(&handle<expand_t>, attributes(p.info.sizes), &c, 1, p.info);
+  return b.add_node(&handle<expand_t>, attributes(p.info.sizes), &c, 1, p.info);
 }
 } // namespace detail
 
@@ -20489,10 +20675,10 @@ struct backend<detail::traced_base> {
                   "varve: an operator that does something outside of the program has no place in a graph that the "
                   "compiler makes (trace, fuse); trace at run time (make_fx, compile), or call it outside");
     if constexpr (rules<typename Op::tag>::kind == op_kind::effect) return proxy{}; // after the message
-    graph_builder* near = nullptr;
-    if constexpr ((is_array<X> || ...)) near = detail::trace_of_all(x...);
-    proxy in[] = {detail::as_proxy(x, near)..., proxy{}};
-    return emit<typename Op::tag>(op.boxed(), in, static_cast<int>(sizeof...(X)));
+    graph_builder* nearest = nullptr;
+    if constexpr ((is_array<X> || ...)) nearest = detail::trace_of_all(x...);
+    proxy in[] = {detail::as_proxy(x, nearest)..., proxy{}};
+    return add_node<typename Op::tag>(op.boxed(), in, static_cast<int>(sizeof...(X)));
   }
   template <class S, class T, number N>
   static constexpr proxy full(S const& sizes, T const& type, N v) {
@@ -20510,11 +20696,11 @@ struct backend<detail::traced_base> {
   /// 0, 1, ..., n - 1 as int64, in the function that `like` is traced in.
   static constexpr proxy arange(proxy const& like, dims const& n) {
     meta const out{dtype::int64, n};
-    graph_builder* const near = like.builder ? like.builder : like.home;
-    if (!near)
+    graph_builder* const nearest = like.builder ? like.builder : like.home;
+    if (!nearest)
       refuse::argument_is_invalid("trace", "a derivative of a constant was asked for; pass the value as an argument");
-    graph_builder& b = near->current();
-    return {&b, b.emit(&handle<arange_t>, attributes(n, dims{static_cast<index_t>(dtype::int64)}), nullptr, 0, out),
+    graph_builder& b = nearest->current();
+    return {&b, b.add_node(&handle<arange_t>, attributes(n, dims{static_cast<index_t>(dtype::int64)}), nullptr, 0, out),
             out, 0};
   }
 
@@ -20536,8 +20722,8 @@ struct backend<detail::traced_base> {
   template <class Tag, class X, class... Y>
   static constexpr void write(X& x, Y const&... y) {
     using R = rules<Tag>;
-    graph_builder* const near = detail::trace_of_all(x, y...);
-    if (!near)
+    graph_builder* const nearest = detail::trace_of_all(x, y...);
+    if (!nearest)
       refuse::argument_is_invalid(
           Tag::op_name,
           "a constant that meets no value of the trace was written into; make it like one of them (zeros_like)");
@@ -20545,9 +20731,9 @@ struct backend<detail::traced_base> {
       if constexpr (std::is_const_v<X>)
         refuse::argument_is_invalid(Tag::op_name, "a constant was written into that is const; make it a variable, so "
                                                   "that it can become a value of the trace");
-      else x = materialized(*near, x);
+      else x = materialized(*nearest, x);
     }
-    proxy in[] = {x, detail::as_proxy(y, near)...};
+    proxy in[] = {x, detail::as_proxy(y, nearest)...};
     constexpr int count = 1 + sizeof...(Y);
     meta metas[count];
     for (int k = 0; k < count; ++k) metas[k] = in[k].info;
@@ -20563,7 +20749,7 @@ struct backend<detail::traced_base> {
       refuse::shapes_do_not_match(Tag::op_name, x.info.sizes, result.sizes);
     for (int k = 1; k < count; ++k)
       if (!in[k].builder) become(in[k], result.type);
-    (void)emit<Tag>({}, in, count);
+    (void)add_node<Tag>({}, in, count);
   }
 
 private:
@@ -20577,7 +20763,7 @@ private:
   }
   static constexpr proxy counted(graph_builder& b, dtype type, dims const& from, dims const& to) {
     return {&b,
-            b.emit(&sym_numel_handle, attributes(dims{numel(from) / numel(to)}), nullptr, 0, {type, {}}),
+            b.add_node(&sym_numel_handle, attributes(dims{numel(from) / numel(to)}), nullptr, 0, {type, {}}),
             {type, {}, true},
             0};
   }
@@ -20585,7 +20771,7 @@ private:
   static constexpr proxy materialized(graph_builder& b, proxy const& x) {
     meta const m{x.info.type, x.info.sizes, false};
     int id = detail::node_in(b, x);
-    if (m.sizes.n) id = b.emit(&handle<clone_t>, {}, &id, 1, m);
+    if (m.sizes.n) id = b.add_node(&handle<clone_t>, {}, &id, 1, m);
     return {&b, id, m, 0, x.home};
   }
   template <class X>
@@ -20601,7 +20787,7 @@ private:
     }
   }
   template <class Tag>
-  static constexpr proxy emit(attributes const& at, proxy* in, int count) {
+  static constexpr proxy add_node(attributes const& at, proxy* in, int count) {
     using R = rules<Tag>;
     meta metas[R::arity + 1]{};
     for (int k = 0; k < count; ++k) metas[k] = in[k].info;
@@ -20611,7 +20797,7 @@ private:
       for (int k = 0; k < count; ++k) {
         dtype const want = k < R::conditions ? dtype::bool_ : t;
         if (in[k].info.type == want) continue;
-        if (in[k].builder) in[k] = emit<to_t>(attributes(dims{static_cast<index_t>(want)}), in + k, 1);
+        if (in[k].builder) in[k] = add_node<to_t>(attributes(dims{static_cast<index_t>(want)}), in + k, 1);
         else become(in[k], want);
       }
     }
@@ -20625,7 +20811,7 @@ private:
           b && is_sampled(*b, metas[0].sizes, out.sizes)) { // as often as a symbolic size says
         become(in[0], out.type), in[0].info.sizes = out.sizes;
         proxy both[] = {in[0], counted(*b, out.type, metas[0].sizes, out.sizes)};
-        return emit<mul_t>(no_attributes, both, 2);
+        return add_node<mul_t>(no_attributes, both, 2);
       }
     if (!any && foldable<R> && (!home || folds<Tag>(in, count))) {
       proxy r = fold<R>(in, count, out);
@@ -20639,7 +20825,7 @@ private:
     graph_builder& b = any->current();
     int ids[R::arity + 1]{};
     for (int k = 0; k < count; ++k) ids[k] = detail::node_in(b, in[k]);
-    return {&b, b.emit(&handle<Tag>, at, ids, count, out), out, 0};
+    return {&b, b.add_node(&handle<Tag>, at, ids, count, out), out, 0};
   }
   /// Operators whose result on constants is a constant.
   template <class R>
@@ -21026,6 +21212,16 @@ struct rules<custom_function_t> {
 };
 
 } // namespace varve
+
+// ---- varve/core/at_start.hpp
+namespace varve::detail {
+
+/// Calls a function before objects of programs are initialized: `VARVE_FIRST inline at_start const known{f};`.
+struct at_start {
+  explicit at_start(void (*f)()) { f(); }
+};
+
+} // namespace varve::detail
 
 // ---- varve/dispatch/schema.hpp
 namespace varve {
@@ -21778,9 +21974,9 @@ class higher_order_operator;
 
 namespace detail {
 /// Referred to by the function that makes an operator: a program that contains a call of the operator knows it by name
-/// from its start, so that graphs may call it.
+/// from its start, so that graphs may call it, also before `main`.
 template <higher_order_operator& (*Operator)()>
-inline bool const known_from_start = (Operator(), true);
+VARVE_FIRST inline at_start const known_from_start{[] { (void)Operator(); }};
 } // namespace detail
 
 /// A call of a higher-order operator in the dynamic world: what layers, modes and rules are given. It owns its
@@ -22121,6 +22317,31 @@ boxed_args higher_order_operator::redispatch(boxed_hop const& op, dispatch_key_s
 #endif
 
 } // namespace varve
+
+// ---- varve/graph/memory_of.hpp
+namespace varve::detail {
+
+/// Does the result of an operator lie in the memory of its first operand?
+constexpr bool lies_in_operand(op_handle const& op) {
+  return op.kind == op_kind::mutation || (op.kind == op_kind::view && &op != &handle<clone_t>);
+}
+/// The node in whose memory a node lies, as far as views and writes say.
+constexpr int memory_of(graph const& g, int n) {
+  while (lies_in_operand(*g.nodes[n].op)) n = g.edges[g.nodes[n].first];
+  return n;
+}
+/// Of the nodes written from `since` on, one that writes into what was there before; null: none does.
+constexpr op_handle const* writes_outside(graph_builder const& b, int since) {
+  for (int n = since; n < b.count(); ++n) {
+    if (b.written(n).op->kind != op_kind::mutation) continue;
+    int into = n;
+    while (lies_in_operand(*b.written(into).op)) into = b.operand_of(into);
+    if (into < since || b.written(into).op == &placeholder_handle) return b.written(n).op;
+  }
+  return nullptr;
+}
+
+} // namespace varve::detail
 
 // ---- varve/graph/operator_class.hpp
 /// @file
@@ -22727,14 +22948,8 @@ private:
 /// go along their axes. Refused where the graph writes later into what it was taken of, or into the region: neither
 /// would see the other's elements.
 VARVE_COLD inline void refuse_stale_region(graph const& g, int n) {
-  auto const memory = [&](int m) {
-    while (g.nodes[m].op->kind == op_kind::mutation ||
-           (g.nodes[m].op->kind == op_kind::view && g.nodes[m].op != &handle<clone_t>))
-      m = g.edges[g.nodes[m].first];
-    return m;
-  };
   for (int m = n + 1; m < static_cast<int>(g.nodes.size()); ++m)
-    if (g.nodes[m].op->kind == op_kind::mutation && memory(m) == memory(n))
+    if (g.nodes[m].op->kind == op_kind::mutation && memory_of(g, m) == memory_of(g, n))
       refuse::argument_is_invalid("as_strided", "mapped values do not lie one after the other, so that the region is a "
                                                 "copy, and the program writes into it, or into what it was taken of; "
                                                 "take it of clone(x)");
@@ -23064,12 +23279,6 @@ constexpr op_handle const* effect_in(graph const& g) {
   for (node const& n : g.nodes)
     if (n.op->kind == op_kind::effect) return n.op;
   return nullptr;
-}
-/// The value in whose memory a node lies, as far as views and writes say.
-constexpr int memory_of(graph const& g, int n) {
-  while (g.nodes[n].op->kind == op_kind::view || g.nodes[n].op->kind == op_kind::mutation)
-    n = g.edges[g.nodes[n].first];
-  return n;
 }
 /// Is anything in a graph that was written on the way for shapes alone?
 constexpr bool has_scaffolds(graph const& g) {
@@ -24477,7 +24686,7 @@ VARVE_COLD VARVE_LIBRARY tensor trace_layer::record_nothing(boxed_op const& op, 
   tensor const y = run(op, inner);
   int const zero = builder.constant(y.dtype(), 0);
   attributes const at(y.sizes(), dims{static_cast<index_t>(y.dtype())});
-  return wrap(y, builder.emit(&handle<full_t>, at, &zero, 1, {y.dtype(), y.sizes()}));
+  return wrap(y, builder.add_node(&handle<full_t>, at, &zero, 1, {y.dtype(), y.sizes()}));
 }
 VARVE_LIBRARY tensor trace_layer::record(boxed_op const& op, boxed_args const& x) {
   require_kept();
@@ -24509,7 +24718,8 @@ VARVE_LIBRARY tensor trace_layer::record(boxed_op const& op, boxed_args const& x
       at = attributes(dims{*n});
       told(at[0][0], ids[0]);
     }
-  int const node = builder.emit(op.table->node(), at, ids.data(), static_cast<int>(ids.size()), {y.dtype(), y.sizes()});
+  int const node =
+      builder.add_node(op.table->node(), at, ids.data(), static_cast<int>(ids.size()), {y.dtype(), y.sizes()});
   called(node, grad_mode);
   return wrap(y, node);
 }
@@ -24534,7 +24744,7 @@ VARVE_LIBRARY tensor trace_layer::wrap(tensor const& v, int node) {
 VARVE_LIBRARY int trace_layer::unknown(tensor const& t) {
   int const zero = builder.constant(t.dtype(), 0);
   attributes const at(t.sizes(), dims{static_cast<index_t>(t.dtype())});
-  int const zeros = builder.emit(&handle<full_t>, at, &zero, 1, {t.dtype(), t.sizes()});
+  int const zeros = builder.add_node(&handle<full_t>, at, &zero, 1, {t.dtype(), t.sizes()});
   return is_floating(t.dtype()) ? builder.is_unknown(zeros) : zeros; // states of the generator are of calls alone
 }
 VARVE_LIBRARY int trace_layer::node_of(tensor const& t) {
@@ -24610,14 +24820,14 @@ VARVE_LIBRARY int trace_layer::literal_node(tensor const& t) {
   int n = -1;
   if (captures && value.is(t) && !can_be_constant(value)) {
     int const captured = captured_node(t);
-    n = builder.emit(&handle<clone_t>, {}, &captured, 1, meta_of(t));
+    n = builder.add_node(&handle<clone_t>, {}, &captured, 1, meta_of(t));
   } else {
     on_dtype(t.dtype(), "trace", [&]<class E>() {
       E const* const elements = static_cast<E const*>(value.raw());
       if (t.dim()) return void(n = builder.constant(t.dtype(), t.sizes(), elements));
       int const number = builder.constant(t.dtype(), detail::held(*elements));
-      n = builder.emit(&handle<full_t>, attributes(dims{}, dims{static_cast<index_t>(t.dtype())}), &number, 1,
-                       meta_of(t));
+      n = builder.add_node(&handle<full_t>, attributes(dims{}, dims{static_cast<index_t>(t.dtype())}), &number, 1,
+                           meta_of(t));
     });
   }
   found_.push_back(t), found_nodes_.push_back(n);
@@ -24708,7 +24918,7 @@ VARVE_LIBRARY void trace_layer::follows_renames::told_read(detail::rename_watche
     if (y.is(x) && of.builder.written(from).op == &placeholder_handle) // who calls the program would find it attached
       refuse::argument_is_invalid("detach_", "a function that is traced detaches its argument in place, of which the "
                                              "program would know nothing; use detach");
-    return of.builder.emit(&handle<detach_t>, {}, &from, 1, {x.dtype(), x.sizes()});
+    return of.builder.add_node(&handle<detach_t>, {}, &from, 1, {x.dtype(), x.sizes()});
   };
   if (!of.is_mode()) {
     if (y.is(x) && of.is_mine(x)) x.set_extra(tensor::from_number(static_cast<std::int64_t>(detached())));
@@ -25129,7 +25339,7 @@ struct boxed_dual_fn {
     int const before = trace ? trace->builder.count() : 0;
     boxed_dual const d = in.open_dual(f(tree_map(
         [&](tensor const& p, tensor const& t) { return in.close_dual(in, p, t); }, part(x, 0, n), part(x, n, 2 * n))));
-    bool changed = trace && trace->builder.writes_outside(before);
+    bool changed = trace && writes_outside(trace->builder, before);
     for (int k = 0; k < n; ++k) changed = changed || x[k].writes() != writes[static_cast<std::size_t>(k)];
     if (changed)
       refuse::with<transform_error>(
@@ -25260,7 +25470,7 @@ inline operand_writes writes_into_operands(graph const& g) {
     if (nd.op->kind != op_kind::mutation) continue;
     node const* n = &nd;
     do n = &g.nodes[static_cast<std::size_t>(g.edges[static_cast<std::size_t>(n->first)])];
-    while (n->op->kind == op_kind::mutation || (n->op->kind == op_kind::view && n->op != &handle<clone_t>));
+    while (lies_in_operand(*n->op));
     if (n->op->kind != op_kind::placeholder || given_copy[static_cast<std::size_t>(n - g.nodes.data())]) continue;
     (n - g.nodes.data() < g.regions[0].node_first + g.regions[0].inputs ? r.own : r.inner) = nd.op->name;
   }
@@ -25862,7 +26072,7 @@ struct rules<cat_t> {
   static constexpr int least_attributes = 0;
   static constexpr attributes checked(attributes const& at, meta const* in) {
     detail::require_an_axis(in[0].sizes.n > 0 && in[1].sizes.n > 0);
-    if (in[0].type != in[1].type) refuse::dtype_is_not_supported("cat of two dtypes:", name(in[1].type));
+    if (in[0].type != in[1].type) refuse::dtypes_differ("cat", name(in[0].type), name(in[1].type));
     return attributes(dims{wrap_axis(at.count > 0 && at[0].n > 0 ? at[0][0] : extent(0), in[0].sizes.n)});
   }
   static constexpr int arity = 2;
@@ -26157,22 +26367,22 @@ template <class W, class Base>
 constexpr auto piece_of_base(W& w, view_call const& view, int axis, extent from, extent to, Base const& base) {
   meta m = view.of;
   m.sizes[axis] = to - from;
-  return w.template emit<slice_t, 1>(attributes(dims{axis, from, to, 1}), m, base());
+  return w.template add_node<slice_t, 1>(attributes(dims{axis, from, to, 1}), m, base());
 }
 template <class W, class V>
 constexpr V beside(W& w, int axis, extent size, V const& first, V const& second, meta m) {
   m.sizes[axis] = size;
-  return w.template emit<cat_t, 1>(attributes(dims{axis}), m, first, second);
+  return w.template add_node<cat_t, 1>(attributes(dims{axis}), m, first, second);
 }
 /// A slice with a step: chosen by a mask, which is the same put at the slice of zeros.
 template <class W, class Base, class V>
 constexpr V put_among(W& w, view_call const& view, Base const& base, V const& v) {
   meta const part = w.meta_of(v), mask{dtype::bool_, view.of.sizes};
   attributes const where(view.of.sizes, view.at[0]);
-  V const there = w.template emit<to_t, 1>(attributes(dims{static_cast<index_t>(dtype::bool_)}), mask,
-                                           w.template emit<slice_backward_t, 2>(where, view.of, w.ones(part)));
-  V const wide = w.template emit<slice_backward_t, 2>(where, view.of, v);
-  return w.template emit<where_t, 0>(no_attributes, view.of, there, wide, base());
+  V const there = w.template add_node<to_t, 1>(attributes(dims{static_cast<index_t>(dtype::bool_)}), mask,
+                                               w.template add_node<slice_backward_t, 2>(where, view.of, w.ones(part)));
+  V const wide = w.template add_node<slice_backward_t, 2>(where, view.of, v);
+  return w.template add_node<where_t, 0>(no_attributes, view.of, there, wide, base());
 }
 template <class W, class Base, class V>
 constexpr V put_slice(W& w, view_call const& view, Base const& base, V v) {
@@ -26192,12 +26402,12 @@ template <class W, class Base, class V>
 constexpr V put_back(W& w, view_call const& view, Base const& base, V const& v) {
   meta const& m = view.of;
   if (view.is<detach_t>()) return v;
-  if (view.is<reshape_t>()) return w.template emit<reshape_t, 1>(attributes(m.sizes), m, v);
-  if (view.is<permute_t>()) return w.template emit<permute_t, 1>(attributes(inverse_permutation(view.at[0])), m, v);
+  if (view.is<reshape_t>()) return w.template add_node<reshape_t, 1>(attributes(m.sizes), m, v);
+  if (view.is<permute_t>()) return w.template add_node<permute_t, 1>(attributes(inverse_permutation(view.at[0])), m, v);
   if (view.is<as_strided_t>())
-    return w.template emit<as_strided_scatter_t, 2>(attributes(view.at[1], view.at[2]), m, base(), v);
+    return w.template add_node<as_strided_scatter_t, 2>(attributes(view.at[1], view.at[2]), m, base(), v);
   if (view.is<expand_t>() && numel(view.shows.sizes) == numel(m.sizes))
-    return w.template emit<reshape_t, 1>(attributes(m.sizes), m, v);
+    return w.template add_node<reshape_t, 1>(attributes(m.sizes), m, v);
   if (!view.is<slice_t>())
     refuse::argument_is_invalid("functionalize",
                                 "an expanded value repeats its elements and cannot be written into; clone it first");
@@ -26368,14 +26578,14 @@ public:
 
   // The writer that inverses of views are written with.
   template <class Tag, int, class... In>
-  constexpr int emit(attributes const& a, meta const& m, In... in) {
-    return emit(handle<Tag>, a, m, in...);
+  constexpr int add_node(attributes const& a, meta const& m, In... in) {
+    return add_node(handle<Tag>, a, m, in...);
   }
   constexpr meta meta_of(int n) const { return out(n); }
   constexpr int ones(meta const& m) {
     node one;
     one.op = &constant_handle, one.out = {m.type, {}}, one.value = 1;
-    return emit(handle<expand_t>, attributes(m.sizes), m, w_.append(one, nullptr));
+    return add_node(handle<expand_t>, attributes(m.sizes), m, w_.append(one, nullptr));
   }
 
 private:
@@ -26420,7 +26630,7 @@ private:
     return w_.now[at(n)];
   }
   template <class... In>
-  constexpr int emit(op_handle const& op, attributes const& a, meta const& m, In... in) {
+  constexpr int add_node(op_handle const& op, attributes const& a, meta const& m, In... in) {
     node nd;
     nd.op = &op, nd.at = a, nd.out = m, nd.count = sizeof...(In);
     int const all[] = {in...};
@@ -26429,7 +26639,7 @@ private:
   constexpr int in_dtype(int n, dtype type) {
     return out(n).type == type
                ? n
-               : emit(handle<to_t>, attributes(dims{static_cast<index_t>(type)}), {type, out(n).sizes}, n);
+               : add_node(handle<to_t>, attributes(dims{static_cast<index_t>(type)}), {type, out(n).sizes}, n);
   }
 
   constexpr int each(int n, bool inner) {
@@ -26536,7 +26746,8 @@ private:
       refuse::argument_is_invalid(nd.op->name, "a value that shows elements more than once, as an expanded one does, "
                                                "cannot be written into; clone it first");
     if (repeats)
-      cur = emit(handle<as_strided_scatter_t>, attributes(shown.strides, dims{shown.offset}), old(b).out, now(b), cur);
+      cur = add_node(handle<as_strided_scatter_t>, attributes(shown.strides, dims{shown.offset}), old(b).out, now(b),
+                     cur);
     for (int v = x; v != b && !repeats; v = shows_[at(v)])
       if (old(v).op->kind != op_kind::mutation)
         cur = put_back(
@@ -26562,7 +26773,7 @@ private:
     int y = in[1];
     // The value is no plain number, as a constant of a graph of tensors is; that of the compiler has its dtype.
     if (!std::is_constant_evaluated() && is(nd, handle<copy__t>) && metas[1].number && into.sizes.n == 0)
-      return emit(handle<full_t>, attributes(dims{}, dims{static_cast<index_t>(into.type)}), into, y);
+      return add_node(handle<full_t>, attributes(dims{}, dims{static_cast<index_t>(into.type)}), into, y);
     if (!is(nd, handle<copy__t>)) {
       if (!nd.op->functional)
         refuse::argument_is_invalid(
@@ -26579,9 +26790,9 @@ private:
     if (aligned == into.sizes) return y;
     if (aligned.n > 0 && aligned.n < into.sizes.n) {
       while (aligned.n < into.sizes.n) aligned.insert(0, 1);
-      y = emit(handle<reshape_t>, attributes(aligned), {into.type, aligned}, y);
+      y = add_node(handle<reshape_t>, attributes(aligned), {into.type, aligned}, y);
     }
-    return emit(handle<expand_t>, attributes(into.sizes), {into.type, into.sizes}, y);
+    return add_node(handle<expand_t>, attributes(into.sizes), {into.type, into.sizes}, y);
   }
   /// Results are as they are at the end; what was written into arguments of the program is written there.
   constexpr void end(region const& all) {
@@ -26591,7 +26802,7 @@ private:
       (void)now(n);
     }
     for (std::size_t k = 0; k < inputs_.size(); k += 2)
-      emit(handle<copy__t>, {}, old(inputs_[k]).out, inputs_[k + 1], w_.now[at(inputs_[k])]);
+      add_node(handle<copy__t>, {}, old(inputs_[k]).out, inputs_[k + 1], w_.now[at(inputs_[k])]);
     inputs_ = {};
   }
 
@@ -26936,11 +27147,11 @@ constexpr auto trace_branches(Tag, Op const& op, P const& p, X const&... x) {
 /// the node: {carried, scanned, reverse, does it end after a count?}, {greatest number of steps or 0, has it outputs?}.
 template <class Tag, class Op, class... X>
 constexpr auto trace_loop(Tag, Op const& op, X const&... x) {
-  graph_builder* const near = detail::trace_of_all(x...);
-  if (!near)
+  graph_builder* const nearest = detail::trace_of_all(x...);
+  if (!nearest)
     refuse::argument_is_invalid("trace",
                                 "a loop over constants alone was met while tracing; pass one of them as an argument");
-  graph_builder& outer = *near;
+  graph_builder& outer = *nearest;
   constexpr int carried = decltype(op.carried)::value, scanned = decltype(op.scanned)::value;
   meta metas[] = {meta_of(x)...};
   index_t const n = to_dims(op.length)[0];
@@ -27105,9 +27316,9 @@ struct rules<cond_t> {
     return choose(
         in.is_mapped(p),
         [&](auto const& q) {
-          return tree_map(
-              [&](auto const& u, auto const& v) { return detail::require_alike(u, v), where(op.predicate(q), u, v); },
-              op.on_lanes(op.on_true, op.predicate(q), x...), op.on_lanes(op.on_false, eq(op.predicate(q), 0), x...));
+          auto const holds = detail::as_condition(op.predicate(q));
+          return tree_map([&](auto const& u, auto const& v) { return detail::require_alike(u, v), where(holds, u, v); },
+                          op.on_lanes(op.on_true, holds, x...), op.on_lanes(op.on_false, eq(holds, 0), x...));
         },
         [&](auto const& q) {
           return [&](auto const&... o) {
@@ -27624,7 +27835,8 @@ private:
             require_alike(on_true, on_false);
             if (!p.is_wrapped() && !p.has_data()) return on_true; // metadata alone
             if (is_decided(p)) return static_cast<bool>(p) ? on_true : on_false;
-            return around.beneath([&] { return where(p, on_true, on_false); }); // a transform below the trace maps it
+            return around.beneath(
+                [&] { return where(as_condition(p), on_true, on_false); }); // a transform below the trace maps it
           },
           [&](trace_layer& on_true, trace_layer& on_false) {
             around.beneath([&] {
@@ -27763,7 +27975,7 @@ void fit_gradients(char const* name, boxed_context const& c, boxed_args& g) {
                                     to_string(g[k].sizes()) + " was returned for argument " + std::to_string(k) +
                                     "; expected shape " + to_string(m.sizes))
                                        .c_str());
-    g[k] = to(sum_to_size(static_cast<T const&>(g[k]), m.sizes), m.type);
+    g[k] = to(sum_to_shape(static_cast<T const&>(g[k]), m.sizes), m.type);
   }
 }
 template <class T>
@@ -27908,9 +28120,7 @@ struct custom_pull {
       }
       if (r >= 0 && context.constant_results >> r & 1) continue;
       s[k] = s[k].alias();
-      s[k].set_history(r >= 0 ? edge(self, static_cast<std::uint32_t>(r))
-                              : refusal("saved a value that is neither an argument nor a result: a derivative of its "
-                                        "backward would lack what that depends on; save arguments and results only"));
+      s[k].set_history(r >= 0 ? edge(self, static_cast<std::uint32_t>(r)) : refusal(why_intermediate));
     }
     return c;
   }
@@ -27961,6 +28171,9 @@ struct custom_pull {
     }
     return r;
   }
+  static constexpr char const* why_intermediate =
+      "saved a value that is neither an argument nor a result: a derivative of its backward would lack what that "
+      "depends on; save arguments and results only";
   static constexpr char const* why_once = "is once_differentiable: its backward cannot be differentiated";
   /// The level of `grad` at work that would differentiate what is made of some values, if one does. One of `jvp`, which
   /// would at once, and one below another transform are refused here.
@@ -28005,6 +28218,32 @@ inline void refuse_saved_as_is(boxed_custom_function const& f, boxed_context con
                ": an input that is returned as-is was saved; return a clone or a view of it, or mark_dirty it")
                   .c_str());
 }
+/// A value saved at a level that is neither an argument nor a result, as one that may not be differentiated there where
+/// the arguments are: by the next level outside, or by eager autograd.
+template <class T>
+void refuse_derivatives_of(tensor& s, boxed_args const& x, char const* name) {
+  std::string const text = std::string("varve: ") + name + " " + custom_pull<T>::why_intermediate;
+  auto const refusal = [&text](std::vector<edge> to) {
+    auto refuse = [text](boxed_args const&, bool const*) -> boxed_args { refuse::with<autograd_error>(text.c_str()); };
+    return edge_to(record_function(std::move(refuse), std::move(to), 1, "Error"));
+  };
+  std::vector<dependent<edge, T>> to;
+  for (layer const* l = this_thread_state.transforms.top; l && to.empty(); l = l->below) {
+    for (auto const& t : x)
+      for (tensor const* p = &t; p->defined() && p->is_wrapped(); p = &p->inner()) {
+        if (p->layer() != l->id) continue;
+        if (l->kind->role == layer_role::jvp && p->extra().defined()) refuse::with<autograd_error>(text.c_str());
+        if (l->kind->role == layer_role::grad && p->history()) to.push_back(p->history());
+      }
+    if (!to.empty()) s = T::wrap(s, l->id, l->level, {}, refusal(to), s.sizes());
+  }
+  if (!to.empty()) return;
+  for (auto const& t : x)
+    if (t.defined() && !t.is_wrapped() && t.has_history()) to.push_back(eager_history(t));
+  if (to.empty()) return;
+  s = s.alias();
+  s.set_history(refusal(to));
+}
 /// Records a call at a level, or eagerly (`E`): `close(y, edge)` makes the value seen there.
 template <class T, bool E, class Close>
 boxed_args record_custom(custom_function_ptr const& f, boxed_context c, std::vector<edge> edges, boxed_args const& x,
@@ -28017,7 +28256,13 @@ boxed_args record_custom(custom_function_ptr const& f, boxed_context c, std::vec
   for (int j = 0; j < c.saved.size(); ++j) {
     tensor& s = c.saved[j];
     versions.push_back(s.defined() ? s.writes() : 0);
-    if (!E) continue;
+    if (!E) {
+      auto const is_s = [&](tensor const& v) { return s.is(v); };
+      if (s.defined() && has_derivatives(s.dtype()) && std::none_of(x.begin(), x.end(), is_s) &&
+          std::none_of(y.begin(), y.end(), is_s))
+        refuse_derivatives_of<T>(s, x, f->name());
+      continue;
+    }
     refuse_inference(s, f->name());
     int from = custom_pull<T>::intermediate;
     for (int k = 0; k < x.size(); ++k)
@@ -29998,7 +30243,7 @@ struct step {
   bool wide; // rounded to `type` in a body of doubles
   double value;
   int access;
-  int args, count; // operands: `slots[args .. + count)`
+  int args, count; // operands: `ports[args .. + count)`
   int in[3];       // the first of them
   int slot;
   int node;   // of the graph
@@ -30109,7 +30354,7 @@ struct program {
   list<buffer> buffers;
   list<access> accesses;
   list<step> steps;
-  list<int> slots;
+  list<int> ports;
   list<sink> sinks;
   list<body> bodies;
   list<block> blocks;
@@ -30126,13 +30371,13 @@ struct program {
 
 /// Array sizes of a frozen program.
 struct program_sizes {
-  std::size_t buffers, accesses, steps, slots, sinks, bodies, blocks, stages, calls, results, constants;
+  std::size_t buffers, accesses, steps, ports, sinks, bodies, blocks, stages, calls, results, constants;
   static constexpr program_sizes of(program const& p) {
-    return {p.buffers.size(), p.accesses.size(), p.steps.size(), p.slots.size(),   p.sinks.size(),    p.bodies.size(),
+    return {p.buffers.size(), p.accesses.size(), p.steps.size(), p.ports.size(),   p.sinks.size(),    p.bodies.size(),
             p.blocks.size(),  p.stages.size(),   p.calls.size(), p.results.size(), p.constants.size()};
   }
   constexpr bool holds(program_sizes const& o) const {
-    return buffers >= o.buffers && accesses >= o.accesses && steps >= o.steps && slots >= o.slots && sinks >= o.sinks &&
+    return buffers >= o.buffers && accesses >= o.accesses && steps >= o.steps && ports >= o.ports && sinks >= o.sinks &&
            bodies >= o.bodies && blocks >= o.blocks && stages >= o.stages && calls >= o.calls && results >= o.results &&
            constants >= o.constants;
   }
@@ -30146,7 +30391,7 @@ struct static_program {
   buffer buffers[S.buffers + 1]{};
   access accesses[S.accesses + 1]{};
   step steps[S.steps + 1]{};
-  int slots[S.slots + 1]{};
+  int ports[S.ports + 1]{};
   sink sinks[S.sinks + 1]{};
   body bodies[S.bodies + 1]{};
   block blocks[S.blocks + 1]{};
@@ -30165,7 +30410,7 @@ struct static_program {
       : used(program_sizes::of(p)), workspace(p.workspace), writes_arguments(p.writes_arguments),
         traced_operators(p.traced_operators) {
     if (!S.holds(used)) return;
-    copy(buffers, p.buffers), copy(accesses, p.accesses), copy(steps, p.steps), copy(slots, p.slots),
+    copy(buffers, p.buffers), copy(accesses, p.accesses), copy(steps, p.steps), copy(ports, p.ports),
         copy(sinks, p.sinks);
     copy(bodies, p.bodies), copy(blocks, p.blocks), copy(stages, p.stages), copy(calls, p.calls),
         copy(results, p.results), copy(constants, p.constants);
@@ -30205,8 +30450,8 @@ constexpr list<life> lifetimes(program const& p, list<int> const& when = {}) {
       call_info const& c = p.calls[static_cast<std::size_t>(st.number)];
       int const results = c.results + (st.kind == stage_kind::scan ? static_cast<int>(c.at[0][0]) : 0);
       touch(st.in[0], now);
-      for (int k = 0; k < c.operands; ++k) touch(p.slots[static_cast<std::size_t>(st.in[1] + k)], now);
-      for (int k = 0; k < results; ++k) touch(p.slots[static_cast<std::size_t>(st.in[2] + k)], now);
+      for (int k = 0; k < c.operands; ++k) touch(p.ports[static_cast<std::size_t>(st.in[1] + k)], now);
+      for (int k = 0; k < results; ++k) touch(p.ports[static_cast<std::size_t>(st.in[2] + k)], now);
       continue;
     }
     for (int b : st.in) touch(b, now);
@@ -30246,7 +30491,7 @@ constexpr void drop_unread(program& p) {
     } else if (st.kind == stage_kind::branch || st.kind == stage_kind::scan) {
       call_info const& c = p.calls[static_cast<std::size_t>(st.number)];
       mark(st.in[0]);
-      for (int k = 0; k < c.operands; ++k) mark(p.slots[static_cast<std::size_t>(st.in[1] + k)]);
+      for (int k = 0; k < c.operands; ++k) mark(p.ports[static_cast<std::size_t>(st.in[1] + k)]);
     } else {
       for (int b : st.in) mark(b);
     }
@@ -30341,7 +30586,7 @@ struct program_reader {
              sized_problem::structure);
       expect(same_bits(p.steps[k].value, q.steps[k].value), sized_problem::value);
     }
-    for (std::size_t k = 0; k < p.slots.size(); ++k) expect(p.slots[k] == q.slots[k], sized_problem::structure);
+    for (std::size_t k = 0; k < p.ports.size(); ++k) expect(p.ports[k] == q.ports[k], sized_problem::structure);
     for (std::size_t k = 0; k < p.stages.size(); ++k) {
       expect(p.stages[k].kind == q.stages[k].kind && p.stages[k].number == q.stages[k].number &&
                  p.stages[k].out == q.stages[k].out,
@@ -30846,7 +31091,7 @@ VARVE_NOINLINE VARVE_WHOLE V call_apart(X... x) {
 /// Operand `K` of a step with many.
 template <class P, int S, int K, class V>
 VARVE_PART V const& term(V const* fixed, V const* now) {
-  constexpr int slot = P::value.slots[P::value.steps[S].args + K];
+  constexpr int slot = P::value.ports[P::value.steps[S].args + K];
   if constexpr (slot >= 0) return now[slot];
   else return fixed[~slot];
 }
@@ -31183,7 +31428,7 @@ constexpr index_t block_header(int places, int in_memory, int sinks) {
 }
 
 /// Loop nests that take turns, `rows` rounds of the outermost loop of each at a time; there are `extent`. Its buffers
-/// with memory for so many rows are `slots[own_first .. + own_count)`.
+/// with memory for so many rows are `ports[own_first .. + own_count)`.
 struct block_group {
   static constexpr int most = 32; // nests
   int body_first, body_count;
@@ -31245,7 +31490,7 @@ struct block_keys {
 /// The tables while they are being made.
 struct block_program {
   list<buffer> buffers;
-  list<int> slots;
+  list<int> ports;
   list<stage> stages;
   list<block_call> calls;
   list<block_body> bodies;
@@ -31270,7 +31515,7 @@ struct block_callee {
 /// Linked tables of either form, to run.
 struct block_view {
   buffer const* buffers;
-  int const* slots;
+  int const* ports;
   stage const* stages;
   block_call const* calls;
   block_body const* bodies;
@@ -31458,7 +31703,7 @@ __attribute__((flatten)) void run_chain(std::size_t n, void* step, void const* c
   constexpr std::size_t L = kernel::lanes<T>, some = L * chain_width;
   auto const* const s = static_cast<block_step const*>(step);
   auto* const at = reinterpret_cast<std::byte const* const*>(places);
-  alignas(64) T near[most_near][some];
+  alignas(64) T near_values[most_near][some];
   alignas(64) T repeated[most_single][some];
   chain_link<T> links[most_links];
   int count = 0;
@@ -31468,7 +31713,7 @@ __attribute__((flatten)) void run_chain(std::size_t n, void* step, void const* c
       int const from = o < of.count ? of.in[o] : ~0; // what is none is not read
       bool const number = from == in_link, single = (of.single >> o & 1) != 0;
       kept = static_cast<char>(~from >= most_near && !number ? 1 + ~from - most_near : 0);
-      p = from >= 0 ? reinterpret_cast<T const*>(at[from]) : near[kept || number ? 0 : ~from];
+      p = from >= 0 ? reinterpret_cast<T const*>(at[from]) : near_values[kept || number ? 0 : ~from];
       moves = from >= 0 ? ~std::size_t{0} : 0;
       if (!number && (!single || kept)) return;
       T const one = number ? kernel::cast<T>(of.value) : *p;
@@ -31480,7 +31725,7 @@ __attribute__((flatten)) void run_chain(std::size_t n, void* step, void const* c
     operand(0, l.a_kept, l.a, l.a_moves), operand(1, l.b_kept, l.b, l.b_moves);
     l.out_moves = of.out < 0 ? 0 : ~std::size_t{0};
     l.out = of.out == no_place ? nullptr
-            : of.out < 0       ? near[~of.out]
+            : of.out < 0       ? near_values[~of.out]
                                : reinterpret_cast<T*>(const_cast<std::byte*>(at[of.out]));
     l.code = chain_code(l.op, l.a_kept), l.leaves = l.out || l.keep;
   }
@@ -31809,7 +32054,7 @@ private:
       values[v].spread = filled(block_step::kind::copy, type(v), values[v].access); // the right side first: values move
     return values[v].spread;
   }
-  constexpr int operand(step const& s, int k) { return slot(k < 3 ? s.in[k] : p.slots[s.args + k]); }
+  constexpr int operand(step const& s, int k) { return slot(k < 3 ? s.in[k] : p.ports[s.args + k]); }
 
   constexpr int loaded(step const& s) {
     int const a = access_of(s.access);
@@ -31995,14 +32240,14 @@ private:
   constexpr int end_of(int k) const { return steps[k].what == block_step::kind::chain ? k + steps[k].count : k; }
   /// Gives each value scratch memory while it is needed: few blocks, used again and again.
   constexpr void allocate() {
-    int const forever = static_cast<int>(steps.size());
+    int const to_the_end = static_cast<int>(steps.size());
     block_value* const all = values.data();
-    for (block_sink const& s : sinks) all[s.from].last = forever;
+    for (block_sink const& s : sinks) all[s.from].last = to_the_end;
     int constants = 0;
-    for (int k = 0; k < forever; k = end_of(k) + 1)
+    for (int k = 0; k < to_the_end; k = end_of(k) + 1)
       for (int j = k; j <= end_of(k); ++j) {
         block_step const& s = steps[j];
-        if (s.out >= 0 && all[s.out].access >= 0) all[s.out].last = forever; // written in place
+        if (s.out >= 0 && all[s.out].access >= 0) all[s.out].last = to_the_end; // written in place
         constants += s.what == block_step::kind::fill;
         for (int q = 0; q < s.count && s.what != block_step::kind::chain; ++q)
           if (s.in[q] >= 0 && all[s.in[q]].last < end_of(k)) all[s.in[q]].last = end_of(k);
@@ -32014,7 +32259,7 @@ private:
       }
     made.memory_count = static_cast<int>(places.size());
     list<int> unused[9]{};
-    for (int k = 0; k < forever; k = end_of(k) + 1)
+    for (int k = 0; k < to_the_end; k = end_of(k) + 1)
       if (steps[k].what == block_step::kind::chain) place_chain(k, unused);
       else {
         block_step s = steps[k];
@@ -32055,11 +32300,11 @@ private:
       if (s.out < 0 || v.last < 0) {
         s.out = no_place;
       } else if (v.last == end && v.access < 0) {
-        int near = 0;
-        while (near < most_near && near_until[near] > k) ++near;
+        int place = 0;
+        while (place < most_near && near_until[place] > k) ++place;
         if (in_registers) v.last = static_cast<int>(steps.size()), s.out = no_place;
-        else if (near < most_near)
-          near_until[near] = until, v.last = static_cast<int>(steps.size()), s.out = v.place = ~near;
+        else if (place < most_near)
+          near_until[place] = until, v.last = static_cast<int>(steps.size()), s.out = v.place = ~place;
         else s.out = place_for(v, unused);
       } else {
         s.out = place_for(v, unused);
@@ -32816,7 +33061,7 @@ private:
       auto** const at = reinterpret_cast<std::byte**>(mine);
       for (int q = 0; q < buffers; ++q) at[q] = buffer[q];
       for (int q = g.own_first; q < g.own_first + g.own_count; ++q)
-        at[v.slots[q]] = mine + addresses + (buffer[v.slots[q]] - scratch);
+        at[v.ports[q]] = mine + addresses + (buffer[v.ports[q]] - scratch);
       by_turns(v, g, at, mine + addresses, parts.begin(k), parts.begin(k + 1), false);
     });
   }
@@ -32898,7 +33143,7 @@ private:
   }
   /// Addresses of the buffers in `count` slots, put down at `to`; what follows.
   std::byte** put(std::byte** to, int first, int count) const {
-    for (int k = 0; k < count; ++k) *to++ = at[v.slots[first + k]];
+    for (int k = 0; k < count; ++k) *to++ = at[v.ports[first + k]];
     return to;
   }
   void branch(stage const& s, call_info const& c) const {
@@ -32913,10 +33158,10 @@ private:
     int const carried = static_cast<int>(c.at[0][0]), walked = carried + static_cast<int>(c.at[0][1]);
     bool const open = c.condition >= 0, counted = c.at[0][3] != 0;
     index_t const n = c.at[1][0];
-    auto from = [&](int k) { return at[v.slots[s.in[1] + k]]; };
-    auto to = [&](int k) { return at[v.slots[s.in[2] + k]]; };
+    auto from = [&](int k) { return at[v.ports[s.in[1] + k]]; };
+    auto to = [&](int k) { return at[v.ports[s.in[2] + k]]; };
     auto bytes = [&](int slot) {
-      buffer const& b = buffer_of(v.slots[slot]);
+      buffer const& b = buffer_of(v.ports[slot]);
       return static_cast<std::size_t>(b.elements * itemsize(b.type));
     };
     auto row_bytes = [&](int slot) { return static_cast<index_t>(bytes(slot)) / (n ? n : 1); };
@@ -32929,7 +33174,7 @@ private:
     for (int k = 0; k < carried; ++k) std::memcpy(here[k], from(k), bytes(s.in[1] + k));
     index_t steps = n;
     if (counted)
-      on_dtype(buffer_of(v.slots[s.in[1] + walked]).type, "scan",
+      on_dtype(buffer_of(v.ports[s.in[1] + walked]).type, "scan",
                [&]<class T>() { steps = static_cast<index_t>(*reinterpret_cast<T const*>(from(walked))); });
     auto goes_on = [&](index_t step) {
       if (!open) return step < steps;
@@ -33393,9 +33638,9 @@ namespace varve {
 /// graphs without in-place operators (`functionalize`). Equal nodes are found by hash: expected constant work per node.
 constexpr graph cse(graph const& g) {
   rewriter w(g);
-  std::size_t slots = 16;
-  while (slots < 2 * g.nodes.size()) slots *= 2;
-  list<int> table(slots, -1);
+  std::size_t slot_count = 16;
+  while (slot_count < 2 * g.nodes.size()) slot_count *= 2;
+  list<int> table(slot_count, -1);
   list<std::size_t> used;
   list<operator_class> const kinds = identify(g);
   list<char> const marks = live_nodes(g);
@@ -33432,8 +33677,8 @@ constexpr graph cse(graph const& g) {
     for (int k = 0; k < nd.count; ++k) h = mix(h, static_cast<std::uint64_t>(operand(k)));
     for (int k = 0; k < nd.at.count; ++k)
       for (extent a : nd.at[k]) h = mix(h, static_cast<std::uint64_t>(a.bits));
-    std::size_t s = static_cast<std::size_t>(h ^ (h >> 32)) & (slots - 1);
-    for (; table[s] >= 0; s = (s + 1) & (slots - 1)) {
+    std::size_t s = static_cast<std::size_t>(h ^ (h >> 32)) & (slot_count - 1);
+    for (; table[s] >= 0; s = (s + 1) & (slot_count - 1)) {
       node const& o = w.to.nodes[static_cast<std::size_t>(table[s])];
       bool same = o.op == nd.op && o.count == nd.count && o.mode == nd.mode && (data || same_bits(o.value, nd.value)) &&
                   o.out == nd.out && o.at == nd.at;
@@ -33887,21 +34132,60 @@ constexpr graph fold(graph const& g, purpose what_for = purpose::derivatives) {
 
 } // namespace varve
 
+// ---- varve/pass/results_apart.hpp
+namespace varve::detail {
+
+/// The graph `now`, into which passes made `g`, with copies of results that lay in memory of their own, and do not any
+/// more: a clone that became its operand, or two equal results that became one.
+constexpr graph results_apart(graph const& g, graph const& now) {
+  auto const at = [](int k) { return static_cast<std::size_t>(k); };
+  region const was = g.regions[0], is = now.regions[0];
+  auto const before = [&](int k) { return memory_of(g, g.results[at(was.result_first + k)]); };
+  auto const after = [&](int k) { return memory_of(now, now.results[at(is.result_first + k)]); };
+  list<int> copied;
+  for (int k = 0; k < is.result_count; ++k) {
+    bool shared = now.nodes[at(after(k))].op->kind == op_kind::placeholder &&
+                  g.nodes[at(before(k))].op->kind != op_kind::placeholder;
+    for (int j = 0; j < k && !shared; ++j) shared = after(j) == after(k) && before(j) != before(k);
+    if (shared) copied.push_back(k);
+  }
+  if (copied.empty()) return now;
+  rewriter w(now);
+  list<int> copies;
+  graph r = w.run(
+      [&](int n) {
+        int const m = w.copy(now.nodes[at(n)]);
+        if (n != is.node_first + is.node_count - 1) return m;
+        for (int k : copied) {
+          int const result = now.results[at(is.result_first + k)], in = result == n ? m : w.now[at(result)];
+          node nd;
+          nd.op = &handle<clone_t>, nd.out = now.nodes[at(result)].out, nd.count = 1;
+          copies.push_back(w.append(nd, &in));
+        }
+        return m;
+      },
+      [] {});
+  for (std::size_t k = 0; k < copied.size(); ++k) r.results[at(is.result_first + copied[k])] = copies[k];
+  return r;
+}
+
+} // namespace varve::detail
+
 // ---- varve/pass/optimize.hpp
 namespace varve {
 
 /// The fixed sequence of passes before planning: make functional what writes in place, since values that are equal now
 /// may not be later; fold, merge equal operations. All leave out what no result depends on. Derivatives of the result,
-/// by `interpret` under a transform, are those of the graph, unless it is for values alone.
+/// by `interpret` under a transform, are those of the graph, unless it is for values alone. Then results that are equal
+/// may be one, or an argument; else each lies in memory of its own where it did in the graph.
 constexpr graph optimize(graph const& g, purpose what_for = purpose::derivatives) {
-  if (has_mutation(g)) {
-    graph const pure =
-        detail::functionalized(g, what_for); // writes into arguments are left, behind all that reads them
+  auto const passed = [what_for](graph const& pure) {
     graph const folded = fold(pure, what_for);
     return cse(folded);
-  }
-  graph const folded = fold(g, what_for);
-  return cse(folded);
+  };
+  // Writes into arguments are left, behind all that reads them.
+  graph const r = has_mutation(g) ? passed(detail::functionalized(g, what_for)) : passed(g);
+  return what_for == purpose::values ? r : detail::results_apart(g, r);
 }
 
 } // namespace varve
@@ -34035,7 +34319,8 @@ struct unfolding {
   int self = -1; // while exploring: the root itself
   box range{};
   list<int> head{};
-  list<std::uint64_t> near{}, far{}; // a bit for each node that was demanded, and for each 64 of them
+  list<std::uint64_t> demanded_bits{},
+      demanded_words{}; // a bit for each node that was demanded, and for each 64 of them
   list<axis_index> maps{};
   list<instance> all{};
   list<int> args{};
@@ -34051,8 +34336,9 @@ struct unfolding {
 
   constexpr explicit unfolding(facts const& facts_, int group_, bool explore_)
       : f(facts_), group(group_), explore(explore_), head(facts_.g.nodes.size(), -1),
-        near(facts_.g.nodes.size() / 64 + 1, 0), far(facts_.g.nodes.size() / 4096 + 1, 0) {
-    nodes = f.g.nodes.data(), edges = f.g.edges.data(), heads = head.data(), bits = near.data(), words = far.data();
+        demanded_bits(facts_.g.nodes.size() / 64 + 1, 0), demanded_words(facts_.g.nodes.size() / 4096 + 1, 0) {
+    nodes = f.g.nodes.data(), edges = f.g.edges.data(), heads = head.data(), bits = demanded_bits.data(),
+    words = demanded_words.data();
   }
   unfolding(unfolding const&) = delete;
   unfolding& operator=(unfolding const&) = delete;
@@ -34385,8 +34671,8 @@ struct role_table {
   /// Whether a value that two loops need is computed in both: a few cheap operators take less time than a way to memory
   /// beyond the first caches and back.
   constexpr bool recomputes(int n) const {
-    bool const far = numel(g.nodes[n].out.sizes) * itemsize(g.nodes[n].out.type) > index_t{1} << 17;
-    return weight[n] < 8 || (far && !heavy[n] && dense[n] < 32);
+    bool const is_far = numel(g.nodes[n].out.sizes) * itemsize(g.nodes[n].out.type) > index_t{1} << 17;
+    return weight[n] < 8 || (is_far && !heavy[n] && dense[n] < 32);
   }
 
 private:
@@ -34484,9 +34770,8 @@ constexpr bool is_integer(dtype t) { return category(t) == 1; }
 /// else, doubles with anything but float, or a mixture. Operands of `one_hot` beside floats are only compared with
 /// small numbers, which rounding does not make of others, and its results are 0 and 1: they fit anywhere.
 constexpr lane lanes_for(unfolding const& u, list<root> const& roots) {
-  bool f32 = false, f64 = false, integers = false, exact = true,
-       small =
-           true; // exact: every operator computes in registers of integers; small: nothing but what those of int32 hold
+  bool f32 = false, f64 = false, integers = false;
+  bool exact = true, narrow = true; // every operator computes in registers of integers; all fit those of int32
   instance const* const all = u.all.data();
   node const* const nodes = u.f.g.nodes.data();
   operator_class const* const what_of = u.f.what;
@@ -34520,8 +34805,8 @@ constexpr lane lanes_for(unfolding const& u, list<root> const& roots) {
                       what == operator_class::constant || what == operator_class::arange ||
                       what == operator_class::count || what == operator_class::one_hot ||
                       (what >= operator_class::sum && what <= operator_class::amin) || what == operator_class::mm);
-    small = small && t != dtype::float32 && is_narrow(t) && what != operator_class::count &&
-            what != operator_class::one_hot && what != operator_class::sum && what != operator_class::mm;
+    narrow = narrow && t != dtype::float32 && is_narrow(t) && what != operator_class::count &&
+             what != operator_class::one_hot && what != operator_class::sum && what != operator_class::mm;
     if (!any_integer || i.as != instance::form::value || is_one_hot(i)) continue;
     integers |= is_integer(t);
     for (int e = 0; e < i.count && !integers; ++e) needs(args[i.args + e]);
@@ -34529,10 +34814,10 @@ constexpr lane lanes_for(unfolding const& u, list<root> const& roots) {
   for (root const& r : roots) {
     if (any_integer) needs(r.a);
     if (any_integer && r.product) needs(r.b);
-    small = small && r.kind != sink_kind::sum;
+    narrow = narrow && r.kind != sink_kind::sum;
     integers |= r.kind == sink_kind::sum && !f32 && !is_floating(type(resolved(r.a))); // flags are counted
   }
-  if (integers && exact && !f32 && !f64) return small ? lane::i32 : lane::i64;
+  if (integers && exact && !f32 && !f64) return narrow ? lane::i32 : lane::i64;
   return f32 && (f64 || integers) ? lane::wide : f64 || integers ? lane::f64 : lane::f32;
 }
 
@@ -34865,9 +35150,9 @@ public:
       : nest_loops(u_, rank_, roots_, buffer_of), p(p_), inner(b.rank - 1), width(width_of(b.type)),
         at_once(b.type == lane::f32 ? fields_at_once<float> : fields_at_once<double>),
         access_base(static_cast<int>(p_.accesses.size())), step_first(static_cast<int>(p_.steps.size())),
-        numbers_by_node(u_.all.size(), 0), targets(u_.all.size(), 0), slots(u_.all.size(), 0),
+        numbers_by_node(u_.all.size(), 0), targets(u_.all.size(), 0), ports(u_.all.size(), 0),
         step_numbers(u_.all.size(), -1), marks(u_.all.size(), 0), by_node(numbers_by_node.data()),
-        resolved(targets.data()), slot(slots.data()), step_of(step_numbers.data()), needed_alone(marks.data()) {}
+        resolved(targets.data()), slot(ports.data()), step_of(step_numbers.data()), needed_alone(marks.data()) {}
 
   constexpr void write() {
     resolve_aliases();
@@ -34891,7 +35176,7 @@ private:
   int at_once;      // fields of a record that are loaded together
   int access_base, step_first;
   // One element for each instance, and below where these lists lie.
-  list<int> numbers_by_node, targets, slots, step_numbers;
+  list<int> numbers_by_node, targets, ports, step_numbers;
   list<char> marks;
   int *by_node, *resolved;          // instances in the order of the nodes; what an alias stands for
   int *slot, *step_of;              // step_of: -1 when it has no step in the innermost loop
@@ -35023,7 +35308,7 @@ private:
     operator_class const what = what_of[in.node];
     step s = blank_step;
     s.type = nodes[in.node].out.type, s.node = in.node, s.wide = b.type == lane::wide;
-    s.args = static_cast<int>(p.slots.size());
+    s.args = static_cast<int>(p.ports.size());
     set_kind(s, in, what);
     bool invariant = true;
     if (int const a = access_of[i]; a >= 0) {
@@ -35060,7 +35345,7 @@ private:
   constexpr bool operands(step& s, instance const& in) {
     bool invariant = true;
     auto take = [&](int a) {
-      p.slots.push_back(a);
+      p.ports.push_back(a);
       if (s.count < 3) s.in[s.count] = a;
       invariant = invariant && a < 0;
       ++s.count;
@@ -35399,19 +35684,19 @@ private:
     c.region = nd.regions_first, c.operands = nd.count - first, c.results = r.result_count, c.at = nd.at;
     if (loop && nd.regions_count > 1) c.condition = nd.regions_first + 1, s.in[0] = new_buffer({dtype::bool_, {}}, 1);
     else if (!loop) s.in[0] = buffer_of[base(input(nd, 0))];
-    s.in[1] = static_cast<int>(p.slots.size());
-    for (int k = first; k < nd.count; ++k) p.slots.push_back(buffer_of[base(input(nd, k))]);
-    s.in[2] = static_cast<int>(p.slots.size());
-    for (int k = 0; k < c.results; ++k) p.slots.push_back(c.results == 1 ? buffer_of[n] : -1);
+    s.in[1] = static_cast<int>(p.ports.size());
+    for (int k = first; k < nd.count; ++k) p.ports.push_back(buffer_of[base(input(nd, k))]);
+    s.in[2] = static_cast<int>(p.ports.size());
+    for (int k = 0; k < c.results; ++k) p.ports.push_back(c.results == 1 ? buffer_of[n] : -1);
     for (int m = n + 1; m < g.regions[0].node_count; ++m)
       if (node const& item = g.nodes[m]; what[m] == operator_class::getitem && input(item, 0) == n)
-        p.slots[s.in[2] + static_cast<int>(item.at[0][0])] = buffer_of[m];
+        p.ports[s.in[2] + static_cast<int>(item.at[0][0])] = buffer_of[m];
     index_t const carried = loop ? nd.at[0][0].number() : c.results;
     for (int k = 0; k < c.results; ++k) // results nobody uses are written all the same
-      if (p.slots[s.in[2] + k] < 0)
-        p.slots[s.in[2] + k] =
+      if (p.ports[s.in[2] + k] < 0)
+        p.ports[s.in[2] + k] =
             new_buffer(g.nodes[g.results[r.result_first + k]].out, k < carried ? 1 : nd.at[1][0].number());
-    for (int k = 0; loop && k < carried; ++k) p.slots.push_back(new_buffer(g.nodes[input(nd, k)].out, 1));
+    for (int k = 0; loop && k < carried; ++k) p.ports.push_back(new_buffer(g.nodes[input(nd, k)].out, 1));
     p.calls.push_back(c);
     p.stages.push_back(s);
   }
@@ -35569,7 +35854,7 @@ private:
     if (k.kind == step_kind::load) k.from = k.type, k.op = nullptr, k.value = 0;
     bool comparable = s.count <= 4 && k.kind != step_kind::none;
     for (int q = 0; q < s.count && comparable; ++q) {
-      int const in = q < 3 ? s.in[q] : p.slots[s.args + q];
+      int const in = q < 3 ? s.in[q] : p.ports[s.args + q];
       k.in[q] = in >= 0 ? now[in] : fixed[~in];
     }
     if (comparable)
@@ -35632,7 +35917,7 @@ private:
           s.kind = step_kind::load, s.access = row, s.count = 0;
           continue;
         }
-      for (int q = 0; q < s.count; ++q) want(q < 3 ? s.in[q] : p.slots[s.args + q]);
+      for (int q = 0; q < s.count; ++q) want(q < 3 ? s.in[q] : p.ports[s.args + q]);
     }
   }
 };
@@ -35683,7 +35968,7 @@ private:
   static constexpr int ahead = 4; // nests that see nothing of the others, before one that does
   // Bytes of rows at a time, bytes of all rows that are near enough as they are, of the longest rows; and elements that
   // a sum over rows takes at a time.
-  static constexpr index_t cached = 65536, near = 1 << 17, most_bytes = 1 << 19, least_fold = 1024;
+  static constexpr index_t cached = 65536, near_bytes = 1 << 17, most_bytes = 1 << 19, least_fold = 1024;
   /// How the nests use a buffer: are its rows apart, `stride` elements each?
   struct use {
     int buffer;
@@ -35815,7 +36100,7 @@ private:
     if (g.last == s) return g;
     (void)add_all(s, g.last, g.extent);
     g.row_bytes = row_bytes, g.row_points = row_points, g.least_rows = least_rows;
-    if (g.row_bytes * g.extent <= near || (choose_rows(g), g.rows == g.extent)) g.last = s;
+    if (g.row_bytes * g.extent <= near_bytes || (choose_rows(g), g.rows == g.extent)) g.last = s;
     for (use const& u : uses)
       if (u.by_rows && u.written && !u.filled && p.buffers[u.buffer].where == place::arena)
         g.own.push_back({u.buffer, u.stride});
@@ -35936,9 +36221,9 @@ private:
     r.keys.callees.push_back(key);
     return static_cast<int>(r.keys.callees.size()) - 1;
   }
-  constexpr int slots(program const& p, int from, int count) {
-    int const first = static_cast<int>(r.slots.size());
-    for (int k = 0; k < count; ++k) r.slots.push_back(p.slots[from + k]);
+  constexpr int ports(program const& p, int from, int count) {
+    int const first = static_cast<int>(r.ports.size());
+    for (int k = 0; k < count; ++k) r.ports.push_back(p.ports[from + k]);
     return first;
   }
   static constexpr index_t greater(index_t a, index_t b) { return a > b ? a : b; }
@@ -35947,7 +36232,7 @@ private:
   constexpr index_t turns(program const& p, row_group const& from, stage& s) {
     block_group g{static_cast<int>(r.bodies.size()),
                   from.last - from.first + 1,
-                  static_cast<int>(r.slots.size()),
+                  static_cast<int>(r.ports.size()),
                   static_cast<int>(from.own.size()),
                   from.extent,
                   from.rows,
@@ -35955,7 +36240,7 @@ private:
                   from.own_bytes,
                   from.own_bytes};
     bool shared = true;
-    for (row_buffer const& o : from.own) r.slots.push_back(o.buffer);
+    for (row_buffer const& o : from.own) r.ports.push_back(o.buffer);
     for (int k = from.first; k <= from.last; ++k) {
       body const& b = p.bodies[p.stages[k].number];
       block_planner<Kernels>::plan(p, b, kernels, r, from.rows);
@@ -36005,7 +36290,7 @@ private:
         r.calls.push_back({c, inner ? -1 : callee(c)});
         if (inner) {
           int const carried = s.kind == stage_kind::scan ? static_cast<int>(c.at[0][0]) : 0;
-          s.in[1] = slots(p, s.in[1], c.operands), s.in[2] = slots(p, s.in[2], c.results + carried);
+          s.in[1] = ports(p, s.in[1], c.operands), s.in[2] = ports(p, s.in[2], c.results + carried);
           handed = greater(handed, c.operands + c.results + 2 * carried);
         }
       } else {
@@ -36084,7 +36369,7 @@ struct prepared {
   std::vector<block_callee> callees;
 
   block_view view() const {
-    return {p.buffers.data(),   p.slots.data(),     p.stages.data(), p.calls.data(), p.bodies.data(),
+    return {p.buffers.data(),   p.ports.data(),     p.stages.data(), p.calls.data(), p.bodies.data(),
             p.groups.data(),    p.accesses.data(),  p.places.data(), p.steps.data(), p.sinks.data(),
             p.functions.data(), p.constants.data(), kernels.data(),  folds.data(),   callees.data()};
   }
@@ -37634,10 +37919,10 @@ constexpr void for_each_operand(program& p, step& s, F f) {
     for (int k = 0; k < s.count; ++k) f(s.in[k]);
     return;
   }
-  int* const slots = p.slots.data() + s.args;
+  int* const ports = p.ports.data() + s.args;
   for (int k = 0; k < s.count; ++k) {
-    f(slots[k]);
-    if (k < 3) s.in[k] = slots[k];
+    f(ports[k]);
+    if (k < 3) s.in[k] = ports[k];
   }
 }
 /// Calls `f(step)` for every long operator of a body.
@@ -38447,7 +38732,7 @@ private:
     if (blocked.empty()) return;
     for (int& p : parent) p = parent[p]; // those before are roots or point to them
     struct gain {
-      index_t large, small, nodes;
+      index_t large_ones, small_ones, nodes;
     };
     list<gain> of(parent.size(), gain{0, 0, 0});
     for (std::size_t a = 0; a < parent.size(); ++a) {
@@ -38460,7 +38745,7 @@ private:
         dims const& s = sizes(static_cast<int>(n));
         gain& x = of[root(first[n] + d)];
         ++x.nodes;
-        if (is_pointwise(what[n]) && s[d] != 0) ++(numel(s) / s[d] >= enough ? x.large : x.small);
+        if (is_pointwise(what[n]) && s[d] != 0) ++(numel(s) / s[d] >= enough ? x.large_ones : x.small_ones);
       }
     index_t nodes = static_cast<index_t>(g.nodes.size());
     for (std::size_t n = 0; n < g.nodes.size(); ++n)
@@ -38469,7 +38754,7 @@ private:
         index_t const size = sizes(static_cast<int>(n))[d];
         if (root(static_cast<int>(a)) != a || chosen[a] || blocked[a] || !begins[a] || size < 2 || size > longest)
           continue;
-        if (of[a].large <= of[a].small || nodes + of[a].nodes * (size - 1) > growth) continue;
+        if (of[a].large_ones <= of[a].small_ones || nodes + of[a].nodes * (size - 1) > growth) continue;
         chosen[a] = 1, nodes += of[a].nodes * (size - 1);
       }
   }
@@ -39069,7 +39354,7 @@ VARVE_PART void run_region(auto const& mem, std::integer_sequence<int, A...>, st
   using sub = compiled<region_of<typename P::make, R>>;
   run_inner<sub, sizeof...(A), sizeof...(Q)>(
       mem,
-      {{address<P, P::value.slots[s.in[1] + A]>(mem)...}, {address<P, P::value.slots[s.in[2] + Q]>(mem)...}, nullptr});
+      {{address<P, P::value.ports[s.in[1] + A]>(mem)...}, {address<P, P::value.ports[s.in[2] + Q]>(mem)...}, nullptr});
 }
 } // namespace detail
 
@@ -39077,7 +39362,7 @@ namespace detail {
 /// Bytes of the buffer in slot `Slot`.
 template <class P, int Slot>
 VARVE_PART index_t bytes_of([[maybe_unused]] auto const& mem) {
-  constexpr buffer b = P::value.buffers[P::value.slots[Slot]];
+  constexpr buffer b = P::value.buffers[P::value.ports[Slot]];
   return number_of<b.elements>(mem) * itemsize(b.type);
 }
 /// Whether a step is little enough to be written twice.
@@ -39137,7 +39422,7 @@ template <class P, int First, int Count>
 constexpr std::array<std::ptrdiff_t, Count + 1> places_of_carried() {
   std::array<std::ptrdiff_t, Count + 1> r{};
   for (int k = 0; k < Count; ++k) {
-    buffer const& b = P::value.buffers[P::value.slots[First + k]];
+    buffer const& b = P::value.buffers[P::value.ports[First + k]];
     bool const one = !is_run_time(b.elements) && b.elements == 1 && r[k] >= 0 && Count <= 16;
     r[k + 1] = one ? r[k] + 16 : -1;
   }
@@ -39146,7 +39431,7 @@ constexpr std::array<std::ptrdiff_t, Count + 1> places_of_carried() {
 /// Where a carried value lies: in a place of the caller's own, or in the buffer of its slot.
 template <class P, int Slot>
 VARVE_PART void* place_of(auto const& mem, void* own) {
-  return own ? own : address<P, P::value.slots[Slot]>(mem);
+  return own ? own : address<P, P::value.ports[Slot]>(mem);
 }
 /// A loop: what is walked through and put out moves on by one row from step to step; what is carried lies in two places
 /// in turn. Outputs of steps that were not made are 0.
@@ -39162,7 +39447,7 @@ VARVE_PART void run_scan(auto const& mem, std::integer_sequence<int, A...>, std:
   index_t const argument_step[] = {(A >= carried && A < walked ? bytes_of<P, s.in[1] + A>(mem) / (n ? n : 1) : 0)...};
   index_t const result_step[] = {(Q >= carried ? bytes_of<P, s.in[2] + Q>(mem) / (n ? n : 1) : 0)...};
   memory<sizeof...(A), sizeof...(Q)> const all{
-      {address<P, P::value.slots[s.in[1] + A]>(mem)...}, {address<P, P::value.slots[s.in[2] + Q]>(mem)...}, nullptr};
+      {address<P, P::value.ports[s.in[1] + A]>(mem)...}, {address<P, P::value.ports[s.in[2] + Q]>(mem)...}, nullptr};
   constexpr auto place = places_of_carried<P, s.in[2], carried>();
   constexpr bool in_registers = !open && !counted && carried > 0 && place[carried] > 0 && is_short<sub>();
   alignas(16) std::byte own[2][in_registers ? place[carried] : 1];
@@ -39176,7 +39461,7 @@ VARVE_PART void run_scan(auto const& mem, std::integer_sequence<int, A...>, std:
                 : void()),
    ...);
   index_t steps = n;
-  if constexpr (counted) steps = static_cast<index_t>(*address<P, P::value.slots[s.in[1] + walked]>(mem));
+  if constexpr (counted) steps = static_cast<index_t>(*address<P, P::value.ports[s.in[1] + walked]>(mem));
   auto const goes_on = [&]([[maybe_unused]] void* const* now, index_t k) VARVE_PART {
     if constexpr (open) {
       using condition = compiled<region_of<typename P::make, c.condition>>;
@@ -39307,11 +39592,11 @@ inline constexpr bool is_short_enough = OperatorsWereTraced <= most_operators;
 
 /// Array sizes for programs of few operators, and for others. Compilers spend time and memory on each element of a
 /// constant's arrays, used or not.
-inline constexpr program_sizes small{256, 2048, 2048, 4096, 256, 256, 64, 256, 64, 64, 4096},
+inline constexpr program_sizes small_program{256, 2048, 2048, 4096, 256, 256, 64, 256, 64, 64, 4096},
     usual{4096, 32768, 32768, 65536, 4096, 4096, 1024, 4096, 1024, 1024, 65536};
 /// A function that traces to more operators is not planned in arrays of size `S`.
 template <program_sizes S>
-inline constexpr int most_operators_in = S.is(small) ? 256 : most_operators;
+inline constexpr int most_operators_in = S.is(small_program) ? 256 : most_operators;
 
 /// The program in arrays of size `S`.
 template <class Make, program_sizes S>
@@ -39346,7 +39631,7 @@ struct built<Make, S> {
       p.writes_arguments = true; // refused where the message is short
       return {p, sizes, guards, 0, sized_problem::writes};
     }
-    if (S.is(small) && traced[0].operations() > most_operators_in<S>) {
+    if (S.is(small_program) && traced[0].operations() > most_operators_in<S>) {
       program p;
       p.traced_operators = traced[0].operations();
       return {p, sizes, guards, 0, sized_problem::none};
@@ -39379,10 +39664,10 @@ struct fitted : std::conditional_t<S.holds(First::value.used), First, built<Make
 template <class Make, class First, program_sizes S>
 struct fitted<Make, First, S, false> {}; // has no `value`, since it was not computed
 /// The program in arrays that suit the number of its operators; it is planned once if these are large enough.
-template <class Make, class Few = built<Make, small>>
-struct suited : fitted<Make, Few, small> {};
+template <class Make, class Few = built<Make, small_program>>
+struct suited : fitted<Make, Few, small_program> {};
 template <class Make, class Few>
-  requires(Few::value.traced_operators > most_operators_in<small>)
+  requires(Few::value.traced_operators > most_operators_in<small_program>)
 struct suited<Make, Few> : fitted<Make, built<Make, usual>, usual> {};
 
 template <class Program, bool = computed<Program>>
@@ -39397,7 +39682,7 @@ struct accepted : Program {
 template <class Program>
 struct accepted<Program, false> {};
 
-template <class Make, bool = computed<built<Make, small>>>
+template <class Make, bool = computed<built<Make, small_program>>>
 struct compiled_or_not : accepted<suited<Make>> {};
 template <class Make>
 struct compiled_or_not<Make, false> {};
@@ -40414,12 +40699,30 @@ boxed_args fresh_results(boxed_args const& y, boxed_args const& x) {
   }
   return r;
 }
+/// Which arguments a graph writes into: by themselves, or where they lie by rows through views, of which a reshape may
+/// be one.
+inline list<int> arguments_written(graph const& g) {
+  list<int> r;
+  for (int n = 0; n < g.regions[0].node_count; ++n) {
+    if (g.nodes[static_cast<std::size_t>(n)].op->kind != op_kind::mutation) continue;
+    node const& base = g.nodes[static_cast<std::size_t>(memory_of(g, n))];
+    if (base.op->kind == op_kind::placeholder) r.push_back(static_cast<int>(base.value));
+  }
+  return r;
+}
+/// Is anything in a graph of a dtype that fused loops have not: a small or a complex one?
+inline bool has_types_without_loops(graph const& g) {
+  for (node const& n : g.nodes)
+    if (is_compact(n.out.type) || is_complex(n.out.type)) return true;
+  return false;
+}
 /// A fused program of a function, with what it wrote as further results.
 template <class T>
 struct fused_program final : compiled_program<T> {
   fused_graph run{nullptr};
   list<int> written{};           // arguments and captures that further results are written into
-  boxed_function by_operators{}; // in place of `run`, where the graph has effects
+  list<int> touched{};           // ... and those that may be written into, where they do not lie by rows
+  boxed_function by_operators{}; // in place of `run`, where the graph has effects or dtypes that loops have not
   bool records = false;          // ... in a scope of `enable_grad`, whatever the mode around
 
   boxed_args operator()(boxed_args const& in) const { return by_operators ? by_operators(in) : run(in); }
@@ -40428,9 +40731,11 @@ struct fused_program final : compiled_program<T> {
     if (records)
       for (auto const& t : in)
         if (t.has_history()) return false;
-    for (int at : written) // the trace took them for apart, and for row-major
+    for (int at : touched)
+      if (!in[at].is_contiguous()) return false;
+    for (int at : written) // the trace took them for apart
       for (int k = 0; k < in.size(); ++k)
-        if (k == at ? !in[at].is_contiguous() : in[k].shares_storage(in[at])) return false;
+        if (k != at && in[k].shares_storage(in[at])) return false;
     return true;
   }
 };
@@ -40474,8 +40779,9 @@ private:
     G const values = values_only(g);
     G const pure = functionalize(values, purpose::values);
     G const whole = writes_as_results(pure, r->written);
+    r->touched = arguments_written(g);
     for (node const& n : g.nodes) r->records = r->records || n.mode == recording::on;
-    if (count_effects(whole) > 0)
+    if (count_effects(whole) > 0 || has_types_without_loops(whole))
       r->by_operators = [whole](boxed_args const& in) { return fresh_results<T>(interpret(whole, in), in); };
     else r->run = fuser_(whole);
     r->numbers = std::move(read.all);
@@ -40503,7 +40809,8 @@ template std::shared_ptr<function_programs> fused_programs<tensor>(graph_fuser);
 /// `if`), it is traced again when that has changed; reading its memory (`data()`) is refused. The trace runs on copies:
 /// nothing is written or drawn but by the program, and what it writes into arguments and captured tensors is written
 /// when all is computed. Branches of C++ control flow are those of the trace: use `where` or `cond` where they depend
-/// on values of arguments. Functions with effects (`print`) run operator by operator. Gradients: `compile(grad(f))`.
+/// on values of arguments. Functions with effects (`print`), or with values of small or complex dtypes on the way, run
+/// operator by operator. Gradients: `compile(grad(f))`.
 /// Where transforms, modes or autograd watch, the call runs `f` itself, operator by operator. Errors: those of
 /// `make_fx` and `fuse(graph)` at the first call.
 template <class F>
@@ -40572,6 +40879,92 @@ auto fuse(F const& f, How) {
 
 } // namespace varve
 
+// ---- varve/core/number_text.hpp
+/// @file
+/// Floating numbers as text and back. A program may set a locale with a decimal comma, as Qt and GTK do; texts of this
+/// library have a point nevertheless.
+namespace varve::detail {
+
+/// Returns x with at most `digits` significant digits, as "%.*g" prints it in the C locale.
+std::string number_text(double x, int digits);
+/// Returns x with the fewest significant digits, but at least 6, that are read back as x.
+std::string number_text(double x);
+/// Returns x with `decimals` digits behind the point, as "%.*f" prints it in the C locale.
+std::string fixed_text(double x, int decimals);
+/// Returns x in hexadecimal, as "%a" prints it in the C locale: exact.
+std::string hex_text(double x);
+/// Reads a whole text as a number: decimal, hexadecimal behind "0x", "inf" or "nan", each with a sign or without.
+/// Numbers beyond the range of double are infinite, and those below its smallest are 0. Returns false for other texts.
+bool read_number(std::string_view text, double& x);
+/// Reads a number by `strtod`, whose decimal point is that of the locale: where `from_chars` does not do.
+bool read_number_by_locale(std::string text, double& x);
+
+} // namespace varve::detail
+
+#if VARVE_DEFINES
+#include <charconv>
+#include <clocale>
+#include <cmath>
+#include <cstdlib>
+
+namespace varve::detail {
+VARVE_COLD VARVE_LIBRARY std::string number_text(double x, int digits) {
+  char text[64];
+  return {text, std::to_chars(text, text + sizeof text, x, std::chars_format::general, digits).ptr};
+}
+VARVE_COLD VARVE_LIBRARY std::string number_text(double x) {
+  if (x > -1e15 && x < 1e15 && x == static_cast<double>(static_cast<long long>(x)) && !(x == 0 && std::signbit(x)))
+    return std::to_string(static_cast<long long>(x));
+  std::string text;
+  double back = 0;
+  for (int digits = 6; digits <= 17; ++digits)
+    if (text = number_text(x, digits); x != x || (read_number(text, back) && back == x)) break;
+  return text;
+}
+VARVE_COLD VARVE_LIBRARY std::string fixed_text(double x, int decimals) {
+  char text[400]; // 309 digits stand before the point of the greatest
+  auto const r = std::to_chars(text, text + sizeof text, x, std::chars_format::fixed, decimals);
+  return r.ec == std::errc() ? std::string(text, r.ptr) : number_text(x);
+}
+VARVE_COLD VARVE_LIBRARY std::string hex_text(double x) {
+  char text[64];
+  std::string r(text, std::to_chars(text, text + sizeof text, x, std::chars_format::hex).ptr);
+  return std::isfinite(x) ? r.insert(r[0] == '-', "0x") : r;
+}
+
+VARVE_COLD VARVE_LIBRARY bool read_number_by_locale(std::string text, double& x) {
+  if (std::size_t const point = text.find('.'); point != std::string::npos)
+    text.replace(point, 1, std::localeconv()->decimal_point);
+  char* end = nullptr;
+  x = std::strtod(text.c_str(), &end);
+  return end == text.c_str() + text.size();
+}
+/// Reads a number without a sign by `from_chars`, where the standard library has it for floating numbers (libc++ from
+/// 20 on). The pointer is a template parameter so that the question is asked where the function is instantiated.
+template <class P>
+bool read_number_without_sign(P first, P last, double& x) {
+  if constexpr (requires { std::from_chars(first, last, x); }) {
+    bool const hexadecimal =
+        last - first > 2 && first[0] == '0' && (first[1] == 'x' || first[1] == 'X') && first[2] != '-';
+    auto const r = hexadecimal ? std::from_chars(first + 2, last, x, std::chars_format::hex)
+                               : std::from_chars(first, last, x, std::chars_format::general);
+    if (r.ec == std::errc() || r.ptr != last) return r.ec == std::errc() && r.ptr == last;
+  }
+  return read_number_by_locale(std::string(first, last), x); // it distinguishes too great from too small
+}
+VARVE_LIBRARY bool read_number(std::string_view text, double& x) {
+  bool const negative = !text.empty() && text[0] == '-';
+  if (negative || (!text.empty() && text[0] == '+')) text.remove_prefix(1);
+  // no second sign, no blanks, which strtod would skip, and no zero bytes, at which it would stop
+  if (text.empty() || text.find_first_not_of("0123456789.abcdefinptxyABCDEFINPTXY+-") != text.npos) return false;
+  if (text[0] == '+' || text[0] == '-') return false;
+  if (!read_number_without_sign(text.data(), text.data() + text.size(), x)) return false;
+  if (negative) x = -x;
+  return true;
+}
+} // namespace varve::detail
+#endif
+
 // ---- varve/core/tree_names.hpp
 /// @file
 /// Trees whose leaves have names: what messages, graphs and files call them.
@@ -40583,7 +40976,8 @@ inline std::string joined_name(std::string const& path, std::string const& name)
 }
 template <class K>
 std::string key_text(K const& key) {
-  if constexpr (std::is_arithmetic_v<K>) return std::to_string(key);
+  if constexpr (std::is_floating_point_v<K>) return fixed_text(static_cast<double>(key), 6);
+  else if constexpr (std::is_arithmetic_v<K>) return std::to_string(key);
   else return std::string(key);
 }
 } // namespace detail
@@ -40781,7 +41175,7 @@ struct functional_run {
 template <class T>
 struct tensor_writer {
   template <class Tag, int Facts, class... X>
-  T emit(attributes const& at, meta const&, X const&... x) const {
+  T add_node(attributes const& at, meta const&, X const&... x) const {
     return boxed_op{registered_table<Tag, Facts>(), &at}(boxed_args(x...));
   }
   static meta meta_of(T const& t) { return varve::meta_of(t); }
@@ -40926,7 +41320,7 @@ private:
     for (auto const* s : steps)
       if (repeats_elements(s->op->handle(), s->at, s->of, s->shows)) {
         meta const m = meta_of(b);
-        return w.template emit<as_strided_scatter_t, 2>(
+        return w.template add_node<as_strided_scatter_t, 2>(
             attributes(u.shown.strides, dims{u.shown.offset - first.offset}), m, contiguous(b), v);
       }
     for (std::size_t k = steps.size(); k-- > 0;)
@@ -42036,16 +42430,16 @@ namespace loop {
 
 /// Array sizes of frozen tables.
 struct block_sizes {
-  std::size_t buffers, slots, stages, calls, bodies, groups, accesses, places, steps, sinks, functions, constants,
+  std::size_t buffers, ports, stages, calls, bodies, groups, accesses, places, steps, sinks, functions, constants,
       arguments, results, kernels, folds, callees;
   static constexpr block_sizes of(block_program const& p) {
-    return {p.buffers.size(),    p.slots.size(),       p.stages.size(),    p.calls.size(),   p.bodies.size(),
+    return {p.buffers.size(),    p.ports.size(),       p.stages.size(),    p.calls.size(),   p.bodies.size(),
             p.groups.size(),     p.accesses.size(),    p.places.size(),    p.steps.size(),   p.sinks.size(),
             p.functions.size(),  p.constants.size(),   p.arguments.size(), p.results.size(), p.keys.kernels.size(),
             p.keys.folds.size(), p.keys.callees.size()};
   }
   constexpr bool holds(block_sizes const& o) const {
-    return buffers >= o.buffers && slots >= o.slots && stages >= o.stages && calls >= o.calls && bodies >= o.bodies &&
+    return buffers >= o.buffers && ports >= o.ports && stages >= o.stages && calls >= o.calls && bodies >= o.bodies &&
            groups >= o.groups && accesses >= o.accesses && places >= o.places && steps >= o.steps && sinks >= o.sinks &&
            functions >= o.functions && constants >= o.constants && arguments >= o.arguments && results >= o.results &&
            kernels >= o.kernels && folds >= o.folds && callees >= o.callees;
@@ -42064,7 +42458,7 @@ struct static_block_keys {
 template <block_sizes S>
 struct static_block_program {
   buffer buffers[S.buffers + 1]{};
-  int slots[S.slots + 1]{};
+  int ports[S.ports + 1]{};
   stage stages[S.stages + 1]{};
   block_call calls[S.calls + 1]{};
   block_body bodies[S.bodies + 1]{};
@@ -42097,7 +42491,7 @@ constexpr static_block_program<S> frozen(P const& p, block_sizes const& n) {
   static_block_program<S> r;
   r.used = n;
   if (!S.holds(n)) return r;
-  copy(r.buffers, p.buffers, n.buffers), copy(r.slots, p.slots, n.slots), copy(r.stages, p.stages, n.stages),
+  copy(r.buffers, p.buffers, n.buffers), copy(r.ports, p.ports, n.ports), copy(r.stages, p.stages, n.stages),
       copy(r.calls, p.calls, n.calls);
   copy(r.bodies, p.bodies, n.bodies), copy(r.groups, p.groups, n.groups), copy(r.accesses, p.accesses, n.accesses),
       copy(r.places, p.places, n.places), copy(r.steps, p.steps, n.steps);
@@ -42223,7 +42617,7 @@ private:
   };
   using linked = pointers<std::make_index_sequence<sizes.kernels>, std::make_index_sequence<sizes.folds>,
                           std::make_index_sequence<sizes.callees>>;
-  static constexpr block_view view{value.buffers,   value.slots,     value.stages,    value.calls,   value.bodies,
+  static constexpr block_view view{value.buffers,   value.ports,     value.stages,    value.calls,   value.bodies,
                                    value.groups,    value.accesses,  value.places,    value.steps,   value.sinks,
                                    value.functions, value.constants, linked::kernels, linked::folds, linked::callees};
 };
@@ -42657,9 +43051,9 @@ struct relaxer : constant_elements {
   list<int> new_uses{};       // by new node: how often the old nodes that became it are used
 
   constexpr explicit relaxer(graph const& graph_) : constant_elements(graph_), prints(graph_) {
-    std::size_t slots = 16;
-    while (slots < 4 * g.nodes.size()) slots *= 2;
-    table.assign(slots, -1);
+    std::size_t slot_count = 16;
+    while (slot_count < 4 * g.nodes.size()) slot_count *= 2;
+    table.assign(slot_count, -1);
     nonzero.assign(g.nodes.size(), 0);
     for (std::size_t n = g.nodes.size(); n-- > 0;) {
       node const& nd = g.nodes[n];
@@ -43129,19 +43523,6 @@ constexpr G named(G g) {
 namespace varve {
 namespace detail {
 
-/// A number as short as it can be read back.
-VARVE_COLD inline std::string number_text(double x) {
-  if (x == static_cast<double>(static_cast<long long>(x > -1e15 && x < 1e15 ? x : 0)) && x > -1e15 && x < 1e15 &&
-      !(x == 0 && __builtin_signbit(x)))
-    return std::to_string(static_cast<long long>(x));
-  char text[40];
-  for (int digits = 6; digits <= 17; ++digits) {
-    std::snprintf(text, sizeof text, "%.*g", digits, x);
-    if (std::strtod(text, nullptr) == x) break;
-  }
-  return text;
-}
-
 /// `[8, 3]`, `[2*n, 3]` where a size is an expression of the graph.
 VARVE_COLD inline std::string sizes_text(graph_view const& g, dims const& d) {
   std::string s = "[";
@@ -43574,8 +43955,8 @@ constexpr auto dim_at() {
   else return dim_at<I - 1, Rest...>();
 }
 inline constexpr auto to_front = [](dims const& s, dims const& axis) {
+  if (s.n == 0) refuse::a_value_of_rank_0_has_no_axis_to_map();
   int const a = wrap_axis(axis[0], s.n);
-  if (s.n == 0) refuse::axis_out_of_range(axis[0], 0);
   dims p{a};
   for (int k = 0; k < s.n; ++k)
     if (k != a) p.push_back(k);
@@ -43610,7 +43991,7 @@ constexpr auto mapped_sizes(T const& t) {
     bool first = true;
     tree_for_each(
         [&](auto const& v) {
-          if (v.dim() == 0) refuse::axis_out_of_range(D, 0);
+          if (v.dim() == 0) refuse::a_value_of_rank_0_has_no_axis_to_map();
           dims const m{v.sizes()[wrap_axis(D, v.dim())]};
           if (!first && !(m == n)) refuse::mapped_sizes_differ(n, m);
           first = false;
@@ -43625,7 +44006,7 @@ constexpr auto mapped_sizes(T const& t) {
   } else {
     static_assert(value<T>, "varve: vmap: an argument that is not a value cannot be mapped; give it in_dims none");
     auto size = [](dims const& s, dims const& a) {
-      if (s.n == 0) refuse::axis_out_of_range(a[0], 0);
+      if (s.n == 0) refuse::a_value_of_rank_0_has_no_axis_to_map();
       return dims{s[wrap_axis(a[0], s.n)]};
     };
     return std::make_tuple(on_dims(size, shape_of(t), ints<D>{}));
@@ -44013,7 +44394,7 @@ struct rules<mm_t> : rule::bilinear {
     if (a.n < 2 || a.n != b.n || !(a.sub(0, a.n - 2) == b.sub(0, b.n - 2)) ||
         a[a.n - (ta ? 2 : 1)] != b[b.n - (tb ? 1 : 2)])
       refuse::shapes_do_not_match("matmul", a, b);
-    if (in[0].type != in[1].type) refuse::dtype_is_not_supported("matmul of two dtypes:", name(in[1].type));
+    if (in[0].type != in[1].type) refuse::dtypes_differ("matmul", name(in[0].type), name(in[1].type));
     dims s = a.sub(0, a.n - 2);
     s.push_back(a[a.n - (ta ? 1 : 2)]).push_back(b[b.n - (tb ? 2 : 1)]);
     return {in[0].type, s};
@@ -44728,8 +45109,8 @@ constexpr void check_attention_shapes(dims const& q, dims const& k, dims const& 
 template <class Q, class K, class V>
 constexpr void check_attention_dtypes(Q const& q, K const& k, V const& v) {
   if (!is_floating(dtype_of(q))) refuse::dtype_is_not_supported("flex_attention", name(dtype_of(q)));
-  if (dtype_of(k) != dtype_of(q)) refuse::dtype_is_not_supported("flex_attention of two dtypes:", name(dtype_of(k)));
-  if (dtype_of(v) != dtype_of(q)) refuse::dtype_is_not_supported("flex_attention of two dtypes:", name(dtype_of(v)));
+  if (dtype_of(k) != dtype_of(q)) refuse::dtypes_differ("flex_attention", name(dtype_of(q)), name(dtype_of(k)));
+  if (dtype_of(v) != dtype_of(q)) refuse::dtypes_differ("flex_attention", name(dtype_of(q)), name(dtype_of(v)));
 }
 constexpr void check_attention_mask(dims const& mask, dims const& q, dims const& k) {
   if ((mask[0] != 1 && mask[0] != q[0]) || (mask[1] != 1 && mask[1] != q[1]))
@@ -46053,7 +46434,7 @@ struct keeping_step {
   constexpr auto operator()(V const&... v) const {
     auto const p = pack(v...);
     auto const zero = carried - carried;
-    auto const going = first_of(spread(condition, p));
+    auto const going = detail::as_condition(first_of(spread(condition, p)));
     auto const y = on_lanes(f, going, p);
     auto const before = part(p, zero, carried);
     auto const now = part(y, zero, carried);
@@ -47090,16 +47471,16 @@ private:
       trace_layer step(around);
       write(step, op.f);
       int node = -1;
-      auto const emit = [&](graph_builder* condition) {
+      auto const add_node = [&](graph_builder* condition) {
         node = around.builder.emit_functions(&hop_handle<Tag>, op.at(), ids.data(), static_cast<int>(ids.size()),
                                              step.builder, condition);
       };
       if (op.condition) {
         trace_layer condition(around);
         write(condition, op.condition);
-        emit(&condition.builder);
+        add_node(&condition.builder);
       } else {
-        emit(nullptr);
+        add_node(nullptr);
       }
       op.condition = for_lanes(op.condition, around.lanes);
       P const y = below([&] { return op(real); });
@@ -48097,20 +48478,20 @@ inline constexpr struct isclose_t : composite_operator<isclose_t> {
   template <value X, value Y>
   static constexpr auto body(X const& x, Y const& y, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false) {
     if (rtol < 0 || atol < 0) refuse::argument_is_invalid(op_name, "tolerances must not be negative");
-    if (dtype_of(x) != dtype_of(y)) refuse::dtype_is_not_supported("isclose of two dtypes:", name(dtype_of(y)));
+    if (dtype_of(x) != dtype_of(y)) refuse::dtypes_differ("isclose", name(dtype_of(x)), name(dtype_of(y)));
     constexpr double infinity = std::numeric_limits<double>::infinity();
-    auto const near = [&](auto const& u, auto const& v) {
+    auto const is_near = [&](auto const& u, auto const& v) {
       auto const finite = mul(lt(abs(u), infinity), lt(abs(v), infinity));
       auto const same = maximum(eq(u, v), mul(finite, le(abs(sub(u, v)), add(mul(abs(v), rtol), atol))));
       return equal_nan ? maximum(same, mul(ne(u, u), ne(v, v))) : same;
     };
     if constexpr (std::derived_from<X, tensor>)
-      if (is_complex(dtype_of(x))) return near(x, y);
+      if (is_complex(dtype_of(x))) return is_near(x, y);
     auto const of_numbers = [&](auto const& u, auto const& v) {
       using wide = ints<static_cast<index_t>(dtype::float64)>;
-      return near(to(u, wide{}), to(v, wide{}));
+      return is_near(to(u, wide{}), to(v, wide{}));
     };
-    return choose(detail::is_floating_fact(x), near, of_numbers, x, y);
+    return choose(detail::is_floating_fact(x), is_near, of_numbers, x, y);
   }
 } isclose{};
 /// Are all elements close, as a bool of C++ (`torch.allclose`)? Shapes broadcast, as in `isclose`. A value that is
@@ -48314,11 +48695,12 @@ struct rules<pow_t> : rule::pointwise<2> {
   static constexpr saved_values saved{{saved_values::operand(0) | saved_values::operand(1),
                                        saved_values::result | saved_values::operand(0) | saved_values::operand(1)}};
   static VARVE_INLINE constexpr auto kernel(auto x, auto y) { return kernel::pow(x, y); }
+  // What is not selected is made finite too: its derivatives are multiplied by 0 when this is differentiated again.
   static constexpr auto partial(arg_t<0>, auto const&, auto const& x, auto const& y) {
-    return where(eq(y, 0), 0, mul(y, pow(x, sub(y, 1))));
+    return where(eq(y, 0), 0, mul(y, pow(x, where(eq(y, 0), 1, sub(y, 1)))));
   }
   static constexpr auto partial(arg_t<1>, auto const& r, auto const& x, auto const& y) {
-    return where(eq(x, 0), where(ge(y, 0), 0, mul(r, log(x))), mul(r, log(x)));
+    return mul(r, log(where(eq(x, 0), where(ge(y, 0), 1, x), x)));
   }
 };
 
@@ -48339,23 +48721,30 @@ constexpr auto as_floating(X const& x) {
 }
 } // namespace detail
 
-/// x + value * a * b.
+/// x + value * a * b, in the dtype of x, a and b together.
 inline constexpr struct addcmul_t : composite_operator<addcmul_t> {
   static constexpr bool takes_complex = true;
   static constexpr auto op_name = "addcmul";
   template <value X, value A, value B, value V = int>
   static constexpr auto body(X const& x, A const& a, B const& b, V const& value = 1) {
-    return add(x, mul(mul(a, b), value));
+    if (dtype_of(x) == dtype::bool_ && dtype_of(a) == dtype::bool_ && dtype_of(b) == dtype::bool_)
+      refuse::dtype_is_not_supported(op_name, name(dtype_of(x)));
+    auto const of_one_type = [&](auto const& u, auto const& v, auto const& w) {
+      auto const scaled = [](auto const& p, auto const& n) { return mul(p, n); };
+      return add(u, detail::with_number_in_dtype_of(mul(v, w), value, scaled));
+    };
+    return detail::in_common_type(of_one_type, x, a, b);
   }
 } addcmul{};
-/// x + value * a / b; integers are refused.
+/// x + value * a / b, in the dtype of x, a and b together; integers are refused.
 inline constexpr struct addcdiv_t : composite_operator<addcdiv_t> {
   static constexpr auto op_name = "addcdiv";
   template <value X, value A, value B, value V = int>
   static constexpr auto body(X const& x, A const& a, B const& b, V const& value = 1) {
     if (!is_floating(dtype_of(a)) && !is_floating(dtype_of(b)))
       refuse::dtype_is_not_supported(op_name, name(dtype_of(b)));
-    return add(x, mul(div(a, b), value));
+    auto const of_one_type = [&](auto const& u, auto const& v, auto const& w) { return add(u, mul(div(v, w), value)); };
+    return detail::in_common_type(of_one_type, x, a, b);
   }
 } addcdiv{};
 /// x + weight * (y - x), computed from the nearer end.
@@ -48363,7 +48752,7 @@ inline constexpr struct lerp_t : composite_operator<lerp_t> {
   static constexpr auto op_name = "lerp";
   template <value X, value Y, value W>
   static constexpr auto body(X const& x, Y const& y, W const& weight) {
-    if (dtype_of(x) != dtype_of(y)) refuse::dtype_is_not_supported("lerp of two dtypes:", name(dtype_of(y)));
+    if (dtype_of(x) != dtype_of(y)) refuse::dtypes_differ("lerp", name(dtype_of(x)), name(dtype_of(y)));
     auto const d = sub(y, x);
     return where(lt(abs(weight), 0.5), add(x, mul(weight, d)), sub(y, mul(d, sub(1, weight))));
   }
@@ -48417,9 +48806,9 @@ namespace detail {
 /// From where on 1 is nothing beside the square of a number: there the areas of hyperbolas are log(2 x).
 inline constexpr double nothing_beside_square = 1e10;
 template <value Z, value R>
-constexpr auto area_of_hyperbola(Z const& z, R const& near) {
-  auto const far = gt(z, nothing_beside_square); // the sum within `near` may be too large there
-  return where(far, add(log(where(far, z, 1)), 0.69314718055994530941723212145818), near);
+constexpr auto area_of_hyperbola(Z const& z, R const& usual) {
+  auto const is_far = gt(z, nothing_beside_square); // the sum within `usual` may be too large there
+  return where(is_far, add(log(where(is_far, z, 1)), 0.69314718055994530941723212145818), usual);
 }
 } // namespace detail
 /// Area of a hyperbola: log(x + sqrt(x^2 - 1)), NaN below 1.
@@ -48496,6 +48885,12 @@ inline constexpr struct hypot_t : composite_operator<hypot_t> {
   static constexpr auto body(X const& x, Y const& y) {
     if (!is_floating(dtype_of(x)) && !is_floating(dtype_of(y)))
       refuse::dtype_is_not_supported(op_name, name(dtype_of(x)));
+    return detail::in_common_type([](auto const& a, auto const& b) { return of_one_type(a, b); }, x, y);
+  }
+
+private:
+  template <value X, value Y>
+  static constexpr auto of_one_type(X const& x, Y const& y) {
     auto const u = abs(x);
     auto const v = abs(y);
     auto const high = detach(maximum(u, v)); // a scale, whatever it is
@@ -48534,6 +48929,51 @@ inline constexpr struct entr_t : composite_operator<entr_t> {
     return where(positive, neg(mul(known, log(known))), rest);
   }
 } entr{};
+/// 0 where x is negative or NaN, 1 where it is positive, the element of `values` where it is 0 (`torch.heaviside`). The
+/// dtypes are the same.
+inline constexpr struct heaviside_t : composite_operator<heaviside_t> {
+  static constexpr auto op_name = "heaviside";
+  template <value X, value Y>
+  static constexpr auto body(X const& x, Y const& values) {
+    if (dtype_of(x) != dtype_of(values)) refuse::dtypes_differ(op_name, name(dtype_of(x)), name(dtype_of(values)));
+    return where(eq(x, 0), values, to(gt(x, 0), type_fact(x)));
+  }
+} heaviside{};
+/// log(x / (1 - x)), NaN outside of [0, 1] as is its derivative; with `eps` x is limited to [eps, 1 - eps] first
+/// (`torch.logit`).
+inline constexpr struct logit_t : composite_operator<logit_t> {
+  static constexpr auto op_name = "logit";
+  template <value X, class E = none_t>
+  static constexpr auto body(X const& x, E const& eps = {}) {
+    auto const z = detail::as_floating(x);
+    auto const of_inner = [](auto const& v) { return sub(log(v), log1p(neg(v))); };
+    if constexpr (is_none<E>) {
+      auto const y = of_inner(z);
+      return where(maximum(lt(z, 0), gt(z, 1)), mul(y, std::numeric_limits<double>::quiet_NaN()), y);
+    } else {
+      double const least = static_cast<double>(eps), most = 1 - least;
+      return of_inner(where(lt(z, least), least, where(gt(z, most), most, z)));
+    }
+  }
+} logit{};
+/// A number in the place of NaN, and of either infinity, for which the greatest and the least number of the dtype stand
+/// unless others are given; the derivative is 0 there (`torch.nan_to_num`).
+inline constexpr struct nan_to_num_t : composite_operator<nan_to_num_t> {
+  static constexpr bool keeps_elements = true;
+  static constexpr auto op_name = "nan_to_num";
+  template <value X, class P = none_t, class N = none_t>
+  static constexpr auto body(X const& x, double nan = 0, P const& posinf = {}, N const& neginf = {}) {
+    detail::needs_real(op_name, x);
+    auto const real = [&](auto const& v) {
+      constexpr double infinity = std::numeric_limits<double>::infinity();
+      double high = detail::greatest_finite_of(dtype_of(v)), low = -high;
+      if constexpr (!is_none<P>) high = static_cast<double>(posinf);
+      if constexpr (!is_none<N>) low = static_cast<double>(neginf);
+      return where(ne(v, v), nan, where(eq(v, infinity), high, where(eq(v, -infinity), low, v)));
+    };
+    return choose(detail::is_floating_fact(x), real, [](auto const& v) { return clone(v); }, x);
+  }
+} nan_to_num{};
 /// The normal distribution function.
 inline constexpr struct ndtr_t : composite_operator<ndtr_t> {
   static constexpr auto op_name = "special_ndtr";
@@ -48552,7 +48992,7 @@ namespace varve {
 
 /// Joins the dimensions from `start` to `end`, both included (`torch.flatten`); of rank 0 it gives one element.
 inline constexpr struct flatten_t : composite_operator<flatten_t> {
-  static constexpr bool keeps_elements = true;
+  static constexpr bool gives_view = true;
   static constexpr auto op_name = "flatten";
   template <value X, class A = ints<0>, class B = ints<-1>>
   static constexpr auto body(X const& x, A const& start = {}, B const& end = {}) {
@@ -48574,7 +49014,7 @@ inline constexpr struct flatten_t : composite_operator<flatten_t> {
 
 /// All elements in one dimension (`torch.ravel`).
 inline constexpr struct ravel_t : composite_operator<ravel_t> {
-  static constexpr bool keeps_elements = true;
+  static constexpr bool gives_view = true;
   static constexpr auto op_name = "ravel";
   template <value X>
   static constexpr auto body(X const& x) {
@@ -48584,7 +49024,7 @@ inline constexpr struct ravel_t : composite_operator<ravel_t> {
 
 /// Splits a dimension into several, of which one may be -1 (`torch.unflatten`).
 inline constexpr struct unflatten_t : composite_operator<unflatten_t> {
-  static constexpr bool keeps_elements = true;
+  static constexpr bool gives_view = true;
   static constexpr auto op_name = "unflatten";
   template <value X, class A, class S>
   static constexpr auto body(X const& x, A const& axis, S const& sizes) {
@@ -48604,7 +49044,7 @@ inline constexpr struct unflatten_t : composite_operator<unflatten_t> {
 
 /// Moves dimensions to other places; the others keep their order (`torch.movedim`).
 inline constexpr struct movedim_t : composite_operator<movedim_t> {
-  static constexpr bool keeps_elements = true;
+  static constexpr bool gives_view = true;
   static constexpr auto op_name = "movedim";
   template <value X, class A, class B>
   static constexpr auto body(X const& x, A const& source, B const& destination) {
@@ -48641,7 +49081,7 @@ inline constexpr auto shape_at_least = [](dims const& s) {
 } // namespace detail
 /// As one, two or three dimensions at least: sizes of 1 are put in front, the third behind (`torch.atleast_3d`).
 inline constexpr struct atleast_1d_t : composite_operator<atleast_1d_t> {
-  static constexpr bool keeps_elements = true;
+  static constexpr bool gives_view = true;
   static constexpr auto op_name = "atleast_1d";
   template <value X>
   static constexpr auto body(X const& x) {
@@ -48649,7 +49089,7 @@ inline constexpr struct atleast_1d_t : composite_operator<atleast_1d_t> {
   }
 } atleast_1d{};
 inline constexpr struct atleast_2d_t : composite_operator<atleast_2d_t> {
-  static constexpr bool keeps_elements = true;
+  static constexpr bool gives_view = true;
   static constexpr auto op_name = "atleast_2d";
   template <value X>
   static constexpr auto body(X const& x) {
@@ -48657,7 +49097,7 @@ inline constexpr struct atleast_2d_t : composite_operator<atleast_2d_t> {
   }
 } atleast_2d{};
 inline constexpr struct atleast_3d_t : composite_operator<atleast_3d_t> {
-  static constexpr bool keeps_elements = true;
+  static constexpr bool gives_view = true;
   static constexpr auto op_name = "atleast_3d";
   template <value X>
   static constexpr auto body(X const& x) {
@@ -48849,7 +49289,7 @@ struct rules<scatter_add_t> {
     detail::check_index("scatter_add", at[0], in[0].sizes, in[1].sizes);
     if (in[1].type != dtype::int64)
       refuse::dtype_is_not_supported("scatter_add index (int64 expected):", name(in[1].type));
-    if (in[0].type != in[2].type) refuse::dtype_is_not_supported("scatter_add of two dtypes:", name(in[2].type));
+    if (in[0].type != in[2].type) refuse::dtypes_differ("scatter_add", name(in[0].type), name(in[2].type));
     for (int k = 0; k < in[1].sizes.n; ++k)
       if (in[1].sizes.n != in[2].sizes.n || in[1].sizes[k] > in[2].sizes[k])
         refuse::shapes_do_not_match("scatter_add", in[1].sizes, in[2].sizes);
@@ -48917,11 +49357,11 @@ constexpr auto part_to_read(S const& source, I const& index) {
   };
   return choose(same_fact(sizes, shape_of(source)), identity, first, source);
 }
-/// No element of `x`, in a shape without elements.
+/// No element of `x`, in a shape without elements and in memory of its own.
 template <value X, class S>
 constexpr auto nothing_of(X const& x, S const& shape) {
   auto const all = on_dims([](dims const& s) { return dims{numel(s)}; }, shape_of(x));
-  return reshape(slice(reshape(x, all), ints<0>{}, ints<0, 0>{}), shape);
+  return clone(reshape(slice(reshape(x, all), ints<0>{}, ints<0, 0>{}), shape));
 }
 inline constexpr auto has_no_elements = [](dims const& s) { return dims{numel(s) == 0}; };
 /// `f(x)`, or `g(x)` for an index without elements, of which neither dtype nor rank is asked.
@@ -49682,7 +50122,7 @@ inline constexpr auto two_axes = [](dims const& a, dims const& b) { return dims{
 /// The diagonal of two dimensions, `offset` to the right of the main one, as the last dimension: a view
 /// (`torch.diagonal`).
 inline constexpr struct diagonal_t : composite_operator<diagonal_t> {
-  static constexpr bool keeps_elements = true;
+  static constexpr bool gives_view = true;
   static constexpr auto op_name = "diagonal";
   template <value X, class O = ints<0>, class A = ints<0>, class B = ints<1>>
   static constexpr auto body(X const& x, O const& offset = {}, A const& first = {}, B const& second = {}) {
@@ -49809,7 +50249,7 @@ namespace varve {
 /// `length` values of an axis from `start` on, which may count from the end: a view (`torch.narrow`). `index_error`
 /// when they are not there.
 inline constexpr struct narrow_t : composite_operator<narrow_t> {
-  static constexpr bool keeps_elements = true;
+  static constexpr bool gives_view = true;
   static constexpr auto op_name = "narrow";
   template <value X, class A, class S, class N>
   static constexpr auto body(X const& x, A const& axis, S const& start, N const& length) {
@@ -50265,18 +50705,71 @@ inline constexpr struct gradient_along_t : composite_operator<gradient_along_t> 
     auto const at = [&](auto const& k) { return narrow(v, a, k, ints<1>{}); };
     auto const back = [&](auto const& k) { return at(on_dims(from_end, n, k)); };
     auto const middle = mul(sub(narrow(v, a, ints<2>{}, n), narrow(v, a, ints<0>{}, n)), 0.5 / h);
-    auto const near = [&](auto const& u, auto const& w) { return mul(sub(w, u), 1 / h); };
+    auto const two_points = [&](auto const& u, auto const& w) { return mul(sub(w, u), 1 / h); };
     auto const ends = [&](auto const& first, auto const& last) { return cat(std::make_tuple(first, middle, last), a); };
-    if (edge == 1) return ends(near(at(ints<0>{}), at(ints<1>{})), near(back(ints<2>{}), back(ints<1>{})));
-    auto const far = [&](auto const& f0, auto const& f1, auto const& f2, double sign) {
+    if (edge == 1) return ends(two_points(at(ints<0>{}), at(ints<1>{})), two_points(back(ints<2>{}), back(ints<1>{})));
+    auto const three_points = [&](auto const& f0, auto const& f1, auto const& f2, double sign) {
       return mul(sub(mul(f1, 2), add(mul(f0, 1.5), mul(f2, 0.5))), sign / h);
     };
     auto const third = on_dims([](dims const& m) { return dims{m[0] < 1 ? extent(1) : extent(2)}; }, n);
     auto const third_back = on_dims([](dims const& m) { return dims{m[0] < 1 ? extent(0) : m[0] - 1}; }, n);
-    return ends(far(at(ints<0>{}), at(ints<1>{}), at(third), 1),
-                far(back(ints<1>{}), back(ints<2>{}), at(third_back), -1));
+    return ends(three_points(at(ints<0>{}), at(ints<1>{}), at(third), 1),
+                three_points(back(ints<1>{}), back(ints<2>{}), at(third_back), -1));
   }
 } gradient_along{};
+
+/// Derivatives along an axis by differences of elements at `places`, a vector of ascending coordinates
+/// (`torch.gradient` with coordinates): exact for parabolas inside, and at the ends for lines or, for `edge` 2,
+/// parabolas.
+inline constexpr struct gradient_over_t : composite_operator<gradient_over_t> {
+  static constexpr auto op_name = "gradient";
+  template <value X, class A, value P>
+  static constexpr auto body(X const& x, A const& axis, P const& places, int edge = 1) {
+    if (edge != 1 && edge != 2) refuse::argument_is_invalid(op_name, "the order at the edges is 1 or 2");
+    auto const a = detail::as_fact(axis);
+    auto const v = detail::as_floating(x);
+    auto const column = [](dims const& s, dims const& at, dims const& t) {
+      extent const n = s.n ? s[wrap_axis(at[0], s.n)] : extent(0);
+      if (t.n != 1 || n != t[0]) refuse::shapes_do_not_match(op_name, s, t);
+      if (n < 2) refuse::argument_is_invalid(op_name, "an axis has fewer elements than its edges need");
+      dims r = s;
+      for (int k = 0; k < r.n; ++k) r[k] = 1;
+      r[wrap_axis(at[0], s.n)] = n;
+      return r;
+    };
+    auto const h = diff(reshape(to(places, type_fact(v)), on_dims(column, shape_of(v), a, shape_of(places))), a);
+    auto const n = on_dims([](dims const& s, dims const& at) { return dims{s[wrap_axis(at[0], s.n)] - 1}; },
+                           shape_of(v), a); // how many differences
+    if (edge == 2 && to_dims(n)[0] < 2)
+      refuse::argument_is_invalid(op_name, "an axis has fewer elements than its edges need");
+    auto const less = [](dims const& m, dims const& k) { return dims{m[0] < k[0] ? extent(0) : m[0] - k[0]}; };
+    auto const inner = on_dims(less, n, ints<1>{});
+    auto const part = [&](auto const& u, auto const& from, auto const& count) { return narrow(u, a, from, count); };
+    auto const first = part(h, ints<0>{}, inner), second = part(h, on_dims(less, n, inner), inner);
+    auto const middle = add(mul(part(v, ints<0>{}, inner), neg(div(second, mul(first, add(first, second))))),
+                            add(mul(part(v, ints<1>{}, inner), div(sub(second, first), mul(first, second))),
+                                mul(part(v, ints<2>{}, inner), div(first, mul(second, add(first, second))))));
+    auto const one = [&](auto const& u, auto const& from) { return part(u, from, ints<1>{}); };
+    auto const last = on_dims(less, n, ints<1>{});
+    auto const before = on_dims(less, n, ints<2>{});
+    auto const slope = [&](auto const& from, auto const& to, auto const& at) {
+      return div(sub(one(v, to), one(v, from)), one(h, at));
+    };
+    auto const ends = [&](auto const& front, auto const& back) { return cat(std::make_tuple(front, middle, back), a); };
+    auto const near = slope(ints<0>{}, ints<1>{}, ints<0>{}), far = slope(last, n, last);
+    if (edge == 1) return ends(near, far);
+    auto const bent = [&](auto const& s, auto const& t, auto const& d, auto const& e) { // s + (s - t) d / (d + e)
+      return add(s, mul(sub(s, t), div(d, add(d, e))));
+    };
+    // of two elements the edges are lines: what is not there is not asked for
+    auto const at_most = [](dims const& m, dims const& k) { return dims{m[0] < k[0] ? m[0] : k[0]}; };
+    auto const second_step = on_dims(at_most, last, ints<1>{});
+    auto const third = on_dims(at_most, n, ints<2>{});
+    auto const next = slope(ints<1>{}, third, second_step), previous = slope(before, last, before);
+    return ends(bent(near, next, one(h, ints<0>{}), one(h, second_step)),
+                bent(far, previous, one(h, last), one(h, before)));
+  }
+} gradient_over{};
 
 /// The integral along an axis of what is linear between elements, `dx` apart (`torch.trapezoid`).
 inline constexpr struct trapezoid_t : composite_operator<trapezoid_t> {
@@ -50473,7 +50966,7 @@ struct rules<places_in_order_t> {
     if (s.n == 0) refuse::argument_is_invalid("searchsorted", "the boundaries have at least one dimension");
     if (s.n > 1 && (s.n != v.n || !(s.sub(0, s.n - 1) == v.sub(0, v.n - 1))))
       refuse::shapes_do_not_match("searchsorted", s, v);
-    if (in[0].type != in[1].type) refuse::dtype_is_not_supported("searchsorted of two dtypes:", name(in[1].type));
+    if (in[0].type != in[1].type) refuse::dtypes_differ("searchsorted", name(in[0].type), name(in[1].type));
     return {dtype::int64, v};
   }
   template <class R, class T>
@@ -50767,7 +51260,7 @@ T einsum(std::string_view equation, std::vector<T> const& x) {
   T y = detail::with_all_letters(x[0], names.operands[0], names.all);
   dims first;
   for (extent const k : gone_before(1))
-    if (!(y.sizes()[static_cast<int>(k.number())] == 1)) first.push_back(k);
+    if (x.size() == 1 || !(y.sizes()[static_cast<int>(k.number())] == 1)) first.push_back(k);
   if (!first.empty()) y = sum(y, first, keepdim);
   for (std::size_t k = 1; k < x.size(); ++k)
     y = detail::summed_product(y, detail::with_all_letters(x[k], names.operands[k], names.all), gone_before(k + 1));
@@ -50858,6 +51351,16 @@ inline constexpr struct pairwise_distance_t : composite_operator<pairwise_distan
   }
 } pairwise_distance{};
 
+namespace detail {
+/// The p-norms along the last axis, which may have no elements.
+template <value D>
+constexpr auto norms_of_rows(D const& d, double p) {
+  auto const nothing = on_dims([](dims const& s) { return dims{s[s.n - 1] == 0}; }, shape_of(d));
+  return choose(
+      same_fact(nothing, ints<1>{}), [](auto const& v) { return sum(v, axis<-1>); },
+      [&](auto const& v) { return vector_norm(v, p, axis<-1>); }, d);
+}
+} // namespace detail
 /// The p-norms of the differences of all rows of x and all rows of y: [.., n, d] and [.., m, d] give [.., n, m]
 /// (`torch.cdist`).
 inline constexpr struct cdist_t : composite_operator<cdist_t> {
@@ -50875,18 +51378,294 @@ inline constexpr struct cdist_t : composite_operator<cdist_t> {
       return r.insert(s.n - 2, 1);
     };
     auto const d = sub(reshape(x, on_dims(rows, shape_of(x))), reshape(y, on_dims(columns, shape_of(y))));
-    return of_differences(d, p);
-  }
-
-private:
-  template <value D>
-  static constexpr auto of_differences(D const& d, double p) {
-    auto const nothing = on_dims([](dims const& s) { return dims{s[s.n - 1] == 0}; }, shape_of(d));
-    return choose(
-        same_fact(nothing, ints<1>{}), [](auto const& v) { return sum(v, axis<-1>); },
-        [&](auto const& v) { return vector_norm(v, p, axis<-1>); }, d);
+    return detail::norms_of_rows(d, p);
   }
 } cdist{};
+
+/// The p-norms of the differences of each row of a matrix [n, d] and every later one: [n (n - 1) / 2], those of the
+/// first row first (`torch.nn.functional.pdist`).
+inline constexpr struct pdist_t : composite_operator<pdist_t> {
+  static constexpr auto op_name = "pdist";
+  template <value X>
+  static constexpr auto body(X const& x, double p = 2) {
+    if (!(p >= 0)) refuse::argument_is_invalid(op_name, "p must not be negative");
+    auto const rows = [](dims const& s) {
+      if (s.n != 2) refuse::argument_is_invalid(op_name, "a matrix is expected, whose rows are the points");
+      return dims{s[0]};
+    };
+    auto const n = on_dims(rows, shape_of(x));
+    auto const number = detail::counted(n, x);
+    auto const column = reshape(number, on_dims([](dims const& m) { return dims{m[0], 1}; }, n));
+    auto const pairs =
+        nonzero_static(lt(column, number), on_dims([](dims const& m) { return dims{m[0] * (m[0] - 1) / 2}; }, n));
+    auto const rows_at = [&](auto const& k) { return index_select(x, axis<0>, select(pairs, axis<1>, k)); };
+    return detail::norms_of_rows(sub(rows_at(ints<0>{}), rows_at(ints<1>{})), p);
+  }
+} pdist{};
+
+/// The cosine of the angles between vectors along an axis, which broadcast (`torch.nn.functional.cosine_similarity`):
+/// of vectors shorter than `eps` as if they were so long.
+inline constexpr struct cosine_similarity_t : composite_operator<cosine_similarity_t> {
+  static constexpr auto op_name = "cosine_similarity";
+  template <value X, value Y, class A = ints<1>>
+  static constexpr auto body(X const& x, Y const& y, A const& axis = {}, double eps = 1e-8) {
+    auto const type = detail::common_type(x, y);
+    if (!is_floating(static_cast<dtype>(to_dims(type)[0].number())))
+      refuse::dtype_is_not_supported(op_name, name(dtype_of(x)));
+    auto const shape = on_dims([](dims const& s, dims const& t) { return broadcast(s, t); }, shape_of(x), shape_of(y));
+    auto const a = detail::as_fact(axis);
+    auto const direction = [&](auto const& v) {
+      auto const length = detail::euclidean(v, a, keepdim);
+      auto const least = detach(where(lt(length, eps), sub(eps, length), 0)); // the derivative is that of the length
+      return div(v, add(length, least));
+    };
+    return sum(mul(direction(expand(to(x, type), shape)), direction(expand(to(y, type), shape))), a);
+  }
+} cosine_similarity{};
+
+} // namespace varve
+
+// ---- varve/composite/windows.hpp
+/// @file
+/// Windows over the elements of axes, and values with margins.
+namespace varve {
+
+/// Windows of `size` elements of an axis, every `step`, as a further dimension at the end: a view
+/// (`torch.Tensor.unfold`).
+inline constexpr struct unfold_t : composite_operator<unfold_t> {
+  static constexpr bool gives_view = true;
+  static constexpr auto op_name = "unfold";
+  template <value X, class A, class N, class S>
+  static constexpr auto body(X const& x, A const& axis, N const& size, S const& step) {
+    auto const sizes = [](dims const& s, dims const& a, dims const& n, dims const& by) {
+      int const k = wrap_axis(a[0], s.n);
+      extent const all = s.n ? s[k] : extent(1);
+      if (n[0] < 0 || n[0] > all) refuse::argument_is_invalid(op_name, "a window is longer than its axis");
+      if (by[0] < 1) refuse::argument_is_invalid(op_name, "the step must be positive");
+      dims r = s;
+      if (s.n) r[k] = (all - n[0]) / by[0] + 1;
+      return r.push_back(n[0]);
+    };
+    auto const strides = [](dims const& s, dims const& a, dims const&, dims const& by) {
+      dims r = contiguous_strides(s);
+      int const k = wrap_axis(a[0], s.n);
+      extent const one = s.n ? r[k] : extent(1);
+      if (s.n) r[k] = one * by[0];
+      return r.push_back(one);
+    };
+    auto const s = shape_of(x);
+    auto const a = detail::as_fact(axis);
+    auto const n = detail::as_fact(size);
+    auto const by = detail::as_fact(step);
+    return detail::strided_region(x, on_dims(sizes, s, a, n, by), on_dims(strides, s, a, n, by), ints<0>{});
+  }
+} unfold{};
+
+namespace detail {
+/// {axis, from, to, 1} of what stays of axis `Axis` when margins are negative, and the margins that are added.
+template <int Axis>
+inline constexpr auto what_margins_leave = [](dims const& s, dims const& pad) {
+  int const k = s.n - 1 - Axis;
+  if (2 * Axis >= pad.n) return dims{k < 0 ? 0 : k, 0, k < 0 || s.n == 0 ? extent(0) : s[k], 1};
+  extent const before = pad[2 * Axis], after = pad[2 * Axis + 1], n = s[k];
+  extent const from = before < 0 ? -before : extent(0), to = after < 0 ? n + after : n;
+  if (n + before + after < 0 || to < from) refuse::argument_is_invalid("pad", "nothing is left of an axis");
+  return dims{k, from, to, 1};
+};
+template <int Axis, bool Behind>
+inline constexpr auto margin_of = [](dims const& s, dims const& pad) {
+  dims r = s;
+  int const k = s.n - 1 - Axis;
+  extent const n = 2 * Axis < pad.n ? pad[2 * Axis + Behind] : extent(0);
+  if (k >= 0) r[k] = n < 0 ? extent(0) : n;
+  return r;
+};
+template <int Axis, class X, class P, class N>
+constexpr auto with_margins(X const& x, P const& pad, N const& v) {
+  if constexpr (Axis == 4) return x;
+  else {
+    auto const padded = [&](auto const& u) {
+      auto const kept = bind<slice_t>(on_dims(what_margins_leave<Axis>, shape_of(u), pad))(u);
+      auto const before = new_full(kept, on_dims(margin_of<Axis, false>, shape_of(kept), pad), v);
+      auto const after = new_full(kept, on_dims(margin_of<Axis, true>, shape_of(kept), pad), v);
+      auto const axis = on_dims([](dims const& s) { return dims{s.n - 1 - Axis}; }, shape_of(kept));
+      return with_margins<Axis + 1>(cat(std::make_tuple(before, kept, after), axis), pad, v);
+    };
+    return choose(same_fact(on_dims([](dims const& p) { return dims{2 * Axis < p.n}; }, pad), ints<1>{}), padded,
+                  identity, x);
+  }
+}
+} // namespace detail
+
+/// A value with margins of a number: `margins` are {before, after} of the last axis, then of the one before it;
+/// negative ones cut (`torch.nn.functional.pad`). At most four axes.
+inline constexpr struct constant_pad_nd_t : composite_operator<constant_pad_nd_t> {
+  static constexpr bool keeps_elements = true;
+  static constexpr auto op_name = "constant_pad_nd";
+  template <value X, class P, number V = int>
+  static constexpr auto body(X const& x, P const& margins, V const& value = 0) {
+    auto const pad = detail::as_fact(margins);
+    auto const check = [](dims const& s, dims const& p) {
+      if (p.n % 2 || p.n > 2 * s.n)
+        refuse::argument_is_invalid(op_name, "there must be two margins for each of the last axes");
+      return dims{};
+    };
+    (void)on_dims(check, shape_of(x), pad);
+    return detail::with_margins<0>(clone(x), pad, value);
+  }
+} constant_pad_nd{};
+
+namespace detail {
+/// Sizes in which the channels of an image carry the pixels of finer ones, as {.., channels, r, r, height, width}.
+inline constexpr auto with_fine_pixels = [](dims const& s, dims const& r) {
+  if (s.n < 3) refuse::argument_is_invalid("pixel_shuffle", "at least three dimensions are expected");
+  extent const f = r[0], c = s[s.n - 3];
+  if (f < 1 || c % (f * f) != 0)
+    refuse::argument_is_invalid("pixel_shuffle", "the channels cannot be divided by the square of the factor");
+  dims t = s.sub(0, s.n - 3);
+  return t.push_back(c / (f * f)).push_back(f).push_back(f).push_back(s[s.n - 2]).push_back(s[s.n - 1]);
+};
+inline constexpr auto with_coarse_pixels = [](dims const& s, dims const& r) {
+  if (s.n < 3) refuse::argument_is_invalid("pixel_unshuffle", "at least three dimensions are expected");
+  extent const f = r[0];
+  if (f < 1 || s[s.n - 1] % f != 0 || s[s.n - 2] % f != 0)
+    refuse::argument_is_invalid("pixel_unshuffle", "the sides cannot be divided by the factor");
+  dims t = s.sub(0, s.n - 2);
+  return t.push_back(s[s.n - 2] / f).push_back(f).push_back(s[s.n - 1] / f).push_back(f);
+};
+/// Leading dimensions, then others counted from the end of the first ones.
+template <int... K>
+inline constexpr auto order_behind = [](dims const& s) {
+  dims r;
+  int const lead = s.n - static_cast<int>(sizeof...(K));
+  for (int k = 0; k < lead; ++k) r.push_back(k);
+  (r.push_back(lead + K), ...);
+  return r;
+};
+} // namespace detail
+/// Channels become finer pixels: [.., c r r, h, w] to [.., c, h r, w r] (`torch.pixel_shuffle`).
+inline constexpr struct pixel_shuffle_t : composite_operator<pixel_shuffle_t> {
+  static constexpr bool keeps_elements = true;
+  static constexpr auto op_name = "pixel_shuffle";
+  template <value X, class R>
+  static constexpr auto body(X const& x, R const& factor) {
+    auto const apart = reshape(x, on_dims(detail::with_fine_pixels, shape_of(x), detail::as_fact(factor)));
+    auto const mixed = permute(apart, on_dims(detail::order_behind<0, 3, 1, 4, 2>, shape_of(apart)));
+    auto const joined = [](dims const& s) {
+      dims r = s.sub(0, s.n - 4);
+      return r.push_back(s[s.n - 4] * s[s.n - 3]).push_back(s[s.n - 2] * s[s.n - 1]);
+    };
+    return reshape(mixed, on_dims(joined, shape_of(mixed)));
+  }
+} pixel_shuffle{};
+/// Pixels become channels: [.., c, h r, w r] to [.., c r r, h, w] (`torch.pixel_unshuffle`).
+inline constexpr struct pixel_unshuffle_t : composite_operator<pixel_unshuffle_t> {
+  static constexpr bool keeps_elements = true;
+  static constexpr auto op_name = "pixel_unshuffle";
+  template <value X, class R>
+  static constexpr auto body(X const& x, R const& factor) {
+    auto const apart = reshape(x, on_dims(detail::with_coarse_pixels, shape_of(x), detail::as_fact(factor)));
+    auto const mixed = permute(apart, on_dims(detail::order_behind<0, 2, 4, 1, 3>, shape_of(apart)));
+    auto const joined = [](dims const& s) {
+      dims r = s.sub(0, s.n - 5);
+      return r.push_back(s[s.n - 5] * s[s.n - 4] * s[s.n - 3]).push_back(s[s.n - 2]).push_back(s[s.n - 1]);
+    };
+    return reshape(mixed, on_dims(joined, shape_of(mixed)));
+  }
+} pixel_unshuffle{};
+
+} // namespace varve
+
+// ---- varve/composite/pad.hpp
+namespace varve {
+
+/// What stands in the margins of `pad`: a number; the elements next to the edge, turned round; the edge itself; or the
+/// elements of the other end.
+namespace pad_mode {
+inline constexpr ints<0> constant{};
+inline constexpr ints<1> reflect{};
+inline constexpr ints<2> replicate{};
+inline constexpr ints<3> circular{};
+} // namespace pad_mode
+
+namespace detail {
+/// Of one axis with margins: {axis, size, margin before, margin behind, size with both}.
+template <int Axis>
+inline constexpr auto padded_axis = [](dims const& s, dims const& pad, dims const& mode) {
+  int const k = s.n - 1 - Axis;
+  extent const n = s[k], before = pad[2 * Axis], after = pad[2 * Axis + 1], all = n + before + after;
+  if (n < 1 || all < (mode[0] == 3 ? 0 : 1)) refuse::argument_is_invalid("pad", "nothing is left of an axis");
+  if (mode[0] == 1 && (before >= n || after >= n))
+    refuse::argument_is_invalid("pad", "a margin that reflects is smaller than its axis");
+  extent const cut = (before < 0 ? -before : extent(0)) + (after < 0 ? -after : extent(0));
+  if (mode[0] == 3 && (before > n - cut || after > n - cut))
+    refuse::argument_is_invalid("pad", "a circular margin is not greater than what is left of its axis");
+  return dims{k, n, before, after, all};
+};
+/// Which elements of an axis stand where, margins included.
+template <value J>
+constexpr auto reflected_index(J const& j, index_t n) {
+  return sub(n - 1, abs(sub(n - 1, abs(j))));
+}
+template <value J>
+constexpr auto replicated_index(J const& j, index_t n) {
+  auto const first = where(lt(j, 0), 0, j);
+  return where(gt(first, n - 1), n - 1, first);
+}
+template <value J>
+constexpr auto circular_index(J const& j, index_t n, index_t before, index_t after) {
+  index_t const first = before < 0 ? -before : 0, last = after < 0 ? n + after : n, all = last - first;
+  return where(lt(j, first), add(j, all), where(ge(j, last), sub(j, all), j));
+}
+template <int Axis, class X, class P, class M>
+constexpr auto with_elements_in_margins(X const& x, P const& pad, M const& mode) {
+  if constexpr (Axis == 3) return x;
+  else {
+    auto const padded = [&](auto const& v) {
+      auto const of = on_dims(padded_axis<Axis>, shape_of(v), pad, mode);
+      dims const f = to_dims(of);
+      index_t const n = index_t(f[1]), before = index_t(f[2]), after = index_t(f[3]);
+      auto const place = sub(counted(on_dims([](dims const& d) { return dims{d[4]}; }, of), v), before);
+      auto const reflected = [&](auto const& j) { return reflected_index(j, n); };
+      auto const replicated = [&](auto const& j) { return replicated_index(j, n); };
+      auto const circular = [&](auto const& j) { return circular_index(j, n, before, after); };
+      auto const others = [&](auto const& j) {
+        return choose(same_fact(mode, pad_mode::replicate), replicated, circular, j);
+      };
+      auto const index = choose(same_fact(mode, pad_mode::reflect), reflected, others, place);
+      auto const axis = on_dims([](dims const& d) { return dims{d[0]}; }, of);
+      return with_elements_in_margins<Axis + 1>(index_select(v, axis, index), pad, mode);
+    };
+    return choose(same_fact(on_dims([](dims const& p) { return dims{2 * Axis < p.n}; }, pad), ints<1>{}), padded,
+                  identity, x);
+  }
+}
+} // namespace detail
+
+/// A value with margins, {before, after} of the last axis, then of the one before it; negative ones cut
+/// (`torch.nn.functional.pad`). `pad(x, {1, 2}, pad_mode::reflect)`: where no number fills them, they are of one to
+/// three axes, beside channels and maybe samples.
+inline constexpr struct pad_t : composite_operator<pad_t> {
+  static constexpr bool keeps_elements = true;
+  static constexpr auto op_name = "pad";
+  template <value X, class P, class M = ints<0>, number V = int>
+  static constexpr auto body(X const& x, P const& margins, M const& mode = {}, V const& value = 0) {
+    auto const pad = detail::as_fact(margins);
+    auto const how = detail::as_fact(mode);
+    auto const check = [](dims const& s, dims const& p, dims const& m) {
+      if (m.n != 1 || m[0] < 0 || m[0] > 3) refuse::argument_is_invalid(op_name, "the mode is one of pad_mode");
+      int const axes = p.n / 2;
+      if (m[0] != 0 && (p.n % 2 || axes < 1 || axes > 3 || (s.n != axes + 1 && s.n != axes + 2)))
+        refuse::argument_is_invalid(op_name, "there are two margins for each of one to three axes, which stand behind "
+                                             "channels and maybe samples");
+      return dims{};
+    };
+    (void)on_dims(check, shape_of(x), pad, how);
+    return choose(
+        same_fact(how, pad_mode::constant), [&](auto const& v) { return constant_pad_nd(v, pad, value); },
+        [&](auto const& v) { return detail::with_elements_in_margins<0>(v, pad, how); }, x);
+  }
+} pad{};
 
 } // namespace varve
 
@@ -51029,11 +51808,34 @@ T linspace(double start, double end, index_t steps, dtype type = get_default_dty
   T const first = lt(T(arange(steps)), steps / 2 > 0 ? steps / 2 : index_t{1});
   return to(T(where(first, up, down)), type);
 }
+/// ... between the numbers that two tensors of rank 0 hold, in float64 until they are converted.
+template <std::same_as<tensor> T>
+T linspace(T const& start, T const& end, index_t steps, dtype type = get_default_dtype()) {
+  if (steps < 0) refuse::argument_is_invalid("linspace", "the number of steps must not be negative");
+  if (start.dim() != 0 || end.dim() != 0)
+    refuse::argument_is_invalid("linspace", "start and end are numbers, or tensors of rank 0");
+  if (is_complex(start.dtype()) || is_complex(end.dtype()))
+    refuse::dtype_is_not_supported("linspace", name(is_complex(start.dtype()) ? start.dtype() : end.dtype()));
+  auto const exact = [&](T const& v) { // of whole numbers what is behind the point is cut off
+    return T(to(category(type) == 1 ? T(to(v, dtype::int64)) : v, dtype::float64));
+  };
+  T const a = exact(start), b = exact(end), k = arange(steps, dtype::float64);
+  T const step = div(T(sub(b, a)), static_cast<double>(steps > 1 ? steps - 1 : index_t{1}));
+  T const up = add(T(mul(k, step)), a), down = sub(b, T(mul(T(sub(static_cast<double>(steps - 1), k)), step)));
+  T const first = lt(T(arange(steps)), steps / 2 > 0 ? steps / 2 : index_t{1});
+  return to(T(where(first, up, down)), type);
+}
 /// base to the power of the numbers of `linspace` (`torch.logspace`).
 template <class T = tensor>
 T logspace(double start, double end, index_t steps, double base = 10, dtype type = get_default_dtype()) {
   if (category(type) == 1) start = std::trunc(start), end = std::trunc(end);
   return to(T(pow(base, T(linspace(start, end, steps, dtype::float64)))), type);
+}
+/// ... between the numbers that two tensors of rank 0 hold.
+template <std::same_as<tensor> T>
+T logspace(T const& start, T const& end, index_t steps, double base = 10, dtype type = get_default_dtype()) {
+  auto const exact = [&](T const& v) { return category(type) == 1 ? T(to(v, dtype::int64)) : v; };
+  return to(T(pow(base, linspace(exact(start), exact(end), steps, dtype::float64))), type);
 }
 
 /// The rows and columns, as a matrix [2, n] of int64, of the elements of a rows x columns matrix on and below a
@@ -51071,7 +51873,7 @@ inline constexpr struct repeat_t : composite_operator<repeat_t> {
   template <value X, class R>
   static constexpr auto body(X const& x, R const& repeats) {
     auto const r = detail::as_fact(repeats);
-    return along<7>(align_to(x, r), r);
+    return contiguous(along<7>(align_to(x, r), r));
   }
 
 private:
@@ -51085,7 +51887,7 @@ private:
       while (t.n < n.n) t.insert(0, 1);
       return t;
     };
-    return clone(reshape(x, on_dims(wide, shape_of(x), r)));
+    return reshape(x, on_dims(wide, shape_of(x), r));
   }
   /// Axis by axis from the last one: each needs one dimension more for a while.
   template <int Axis, class X, class R>
@@ -51115,6 +51917,21 @@ private:
     }
   }
 } repeat{};
+
+/// `repeat` of the last axes, where there are fewer repeats than axes: the others are taken once (`torch.tile`).
+inline constexpr struct tile_t : composite_operator<tile_t> {
+  static constexpr bool keeps_elements = true;
+  static constexpr auto op_name = "tile";
+  template <value X, class R>
+  static constexpr auto body(X const& x, R const& repeats) {
+    auto const whole = [](dims const& s, dims const& n) {
+      dims r = n;
+      while (r.n < s.n) r.insert(0, 1);
+      return r;
+    };
+    return repeat(x, on_dims(whole, shape_of(x), detail::as_fact(repeats)));
+  }
+} tile{};
 
 /// Elements moved along axes by shifts; what leaves at the end comes in at the start (`torch.roll`). Without axes,
 /// along all elements in a row.
@@ -51150,8 +51967,9 @@ private:
   template <int K, class X, class S, class A>
   static constexpr auto one(X const& x, S const& s, A const& a) {
     auto const start = [](dims const& t, dims const& n, dims const& at) { // where the result begins
+      if (t.n == 0) refuse::argument_is_invalid(op_name, "a value of rank 0 has no axis; leave the axes out");
       int const k = wrap_axis(at[K], t.n);
-      extent const size = t.n ? t[k] : extent(1);
+      extent const size = t[k];
       return dims{k, size == 0 ? extent(0) : ((size - n[K]) % size + size) % size};
     };
     auto const place = on_dims(start, shape_of(x), s, a);
@@ -51331,6 +52149,63 @@ inline constexpr struct column_stack_t {
 } column_stack{};
 
 namespace detail {
+/// The margins of a block beside others: as many columns as those before it have, and those behind it.
+template <int K>
+inline constexpr auto columns_beside = [](auto const&... shapes) {
+  extent const own[] = {shapes[1]...};
+  dims r{0, 0};
+  for (int k = 0; k < static_cast<int>(sizeof...(shapes)); ++k)
+    if (k != K) r[k > K] += own[k];
+  return r;
+};
+inline constexpr auto as_block = [](auto const& v) {
+  if (rank_of(v) > 2) refuse::argument_is_invalid("block_diag", "a block has two dimensions at most");
+  return atleast_2d(v);
+};
+template <class V>
+constexpr auto blocks_of_tuple(V const& values) {
+  return std::apply(
+      [](auto const&... v) {
+        auto const type = common_type(v...);
+        auto const blocks = std::make_tuple(as_block(to(v, type))...);
+        return [&]<std::size_t... K>(std::index_sequence<K...>) {
+          auto const margins = [&](auto k) {
+            return on_dims(columns_beside<decltype(k)::value>, shape_of(std::get<K>(blocks))...);
+          };
+          return cat(std::make_tuple(constant_pad_nd(std::get<K>(blocks),
+                                                     margins(std::integral_constant<int, static_cast<int>(K)>{}))...),
+                     axis<0>);
+        }(std::index_sequence_for<decltype(v)...>{});
+      },
+      values);
+}
+template <class V>
+constexpr auto blocks_of_sequence(V const& values) {
+  dtype_sum types;
+  for (auto const& v : values) types.add(dtype_of(v), rank_of(v) == 0 ? 1 : 2);
+  dims const type{static_cast<index_t>(types.result())};
+  auto blocks = each(values, [&](auto const& v) { return as_block(to(v, type)); });
+  extent all = 0, before = 0;
+  for (auto const& b : blocks) all += to_dims(shape_of(b))[1];
+  for (auto& b : blocks) {
+    extent const own = to_dims(shape_of(b))[1];
+    b = constant_pad_nd(b, dims{before, all - before - own});
+    before += own;
+  }
+  return cat(blocks, dims{0});
+}
+} // namespace detail
+/// Matrices as blocks on a diagonal, with zeros beside them; a vector is a row, a number one element
+/// (`torch.block_diag`).
+inline constexpr struct block_diag_t {
+  template <class V>
+  constexpr auto operator()(V const& values) const {
+    if constexpr (detail::tuple_like<V>) return detail::blocks_of_tuple(values);
+    else return detail::blocks_of_sequence(values);
+  }
+} block_diag{};
+
+namespace detail {
 /// Parts [b[k], b[k + 1]) of an axis; `b` are all bounds.
 template <class X, class A, class B>
 constexpr auto parts_between(X const& x, A const& axis, B const& bounds) {
@@ -51404,157 +52279,6 @@ inline constexpr struct split_at_t {
     return detail::parts_between(x, a, on_dims(detail::bounds_of_indices, shape_of(x), a, detail::as_fact(indices)));
   }
 } split_at{};
-
-} // namespace varve
-
-// ---- varve/composite/windows.hpp
-/// @file
-/// Windows over the elements of axes, and values with margins.
-namespace varve {
-
-/// Windows of `size` elements of an axis, every `step`, as a further dimension at the end: a view
-/// (`torch.Tensor.unfold`).
-inline constexpr struct unfold_t : composite_operator<unfold_t> {
-  static constexpr bool keeps_elements = true;
-  static constexpr auto op_name = "unfold";
-  template <value X, class A, class N, class S>
-  static constexpr auto body(X const& x, A const& axis, N const& size, S const& step) {
-    auto const sizes = [](dims const& s, dims const& a, dims const& n, dims const& by) {
-      int const k = wrap_axis(a[0], s.n);
-      extent const all = s.n ? s[k] : extent(1);
-      if (n[0] < 0 || n[0] > all) refuse::argument_is_invalid(op_name, "a window is longer than its axis");
-      if (by[0] < 1) refuse::argument_is_invalid(op_name, "the step must be positive");
-      dims r = s;
-      if (s.n) r[k] = (all - n[0]) / by[0] + 1;
-      return r.push_back(n[0]);
-    };
-    auto const strides = [](dims const& s, dims const& a, dims const&, dims const& by) {
-      dims r = contiguous_strides(s);
-      int const k = wrap_axis(a[0], s.n);
-      extent const one = s.n ? r[k] : extent(1);
-      if (s.n) r[k] = one * by[0];
-      return r.push_back(one);
-    };
-    auto const s = shape_of(x);
-    auto const a = detail::as_fact(axis);
-    auto const n = detail::as_fact(size);
-    auto const by = detail::as_fact(step);
-    return detail::strided_region(x, on_dims(sizes, s, a, n, by), on_dims(strides, s, a, n, by), ints<0>{});
-  }
-} unfold{};
-
-namespace detail {
-/// {axis, from, to, 1} of what stays of axis `Axis` when margins are negative, and the margins that are added.
-template <int Axis>
-inline constexpr auto what_margins_leave = [](dims const& s, dims const& pad) {
-  int const k = s.n - 1 - Axis;
-  if (2 * Axis >= pad.n) return dims{k < 0 ? 0 : k, 0, k < 0 || s.n == 0 ? extent(0) : s[k], 1};
-  extent const before = pad[2 * Axis], after = pad[2 * Axis + 1], n = s[k];
-  extent const from = before < 0 ? -before : extent(0), to = after < 0 ? n + after : n;
-  if (n + before + after < 0 || to < from) refuse::argument_is_invalid("pad", "nothing is left of an axis");
-  return dims{k, from, to, 1};
-};
-template <int Axis, bool Behind>
-inline constexpr auto margin_of = [](dims const& s, dims const& pad) {
-  dims r = s;
-  int const k = s.n - 1 - Axis;
-  extent const n = 2 * Axis < pad.n ? pad[2 * Axis + Behind] : extent(0);
-  if (k >= 0) r[k] = n < 0 ? extent(0) : n;
-  return r;
-};
-template <int Axis, class X, class P, class N>
-constexpr auto with_margins(X const& x, P const& pad, N const& v) {
-  if constexpr (Axis == 4) return x;
-  else {
-    auto const padded = [&](auto const& u) {
-      auto const kept = bind<slice_t>(on_dims(what_margins_leave<Axis>, shape_of(u), pad))(u);
-      auto const before = new_full(kept, on_dims(margin_of<Axis, false>, shape_of(kept), pad), v);
-      auto const after = new_full(kept, on_dims(margin_of<Axis, true>, shape_of(kept), pad), v);
-      auto const axis = on_dims([](dims const& s) { return dims{s.n - 1 - Axis}; }, shape_of(kept));
-      return with_margins<Axis + 1>(cat(std::make_tuple(before, kept, after), axis), pad, v);
-    };
-    return choose(same_fact(on_dims([](dims const& p) { return dims{2 * Axis < p.n}; }, pad), ints<1>{}), padded,
-                  identity, x);
-  }
-}
-} // namespace detail
-
-/// A value with margins of a number: `margins` are {before, after} of the last axis, then of the one before it;
-/// negative ones cut (`torch.nn.functional.pad`). At most four axes.
-inline constexpr struct constant_pad_nd_t : composite_operator<constant_pad_nd_t> {
-  static constexpr bool keeps_elements = true;
-  static constexpr auto op_name = "constant_pad_nd";
-  template <value X, class P, number V = int>
-  static constexpr auto body(X const& x, P const& margins, V const& value = 0) {
-    auto const pad = detail::as_fact(margins);
-    auto const check = [](dims const& s, dims const& p) {
-      if (p.n % 2 || p.n > 2 * s.n)
-        refuse::argument_is_invalid(op_name, "there must be two margins for each of the last axes");
-      return dims{};
-    };
-    (void)on_dims(check, shape_of(x), pad);
-    return detail::with_margins<0>(clone(x), pad, value);
-  }
-} constant_pad_nd{};
-
-namespace detail {
-/// Sizes in which the channels of an image carry the pixels of finer ones, as {.., channels, r, r, height, width}.
-inline constexpr auto with_fine_pixels = [](dims const& s, dims const& r) {
-  if (s.n < 3) refuse::argument_is_invalid("pixel_shuffle", "at least three dimensions are expected");
-  extent const f = r[0], c = s[s.n - 3];
-  if (f < 1 || c % (f * f) != 0)
-    refuse::argument_is_invalid("pixel_shuffle", "the channels cannot be divided by the square of the factor");
-  dims t = s.sub(0, s.n - 3);
-  return t.push_back(c / (f * f)).push_back(f).push_back(f).push_back(s[s.n - 2]).push_back(s[s.n - 1]);
-};
-inline constexpr auto with_coarse_pixels = [](dims const& s, dims const& r) {
-  if (s.n < 3) refuse::argument_is_invalid("pixel_unshuffle", "at least three dimensions are expected");
-  extent const f = r[0];
-  if (f < 1 || s[s.n - 1] % f != 0 || s[s.n - 2] % f != 0)
-    refuse::argument_is_invalid("pixel_unshuffle", "the sides cannot be divided by the factor");
-  dims t = s.sub(0, s.n - 2);
-  return t.push_back(s[s.n - 2] / f).push_back(f).push_back(s[s.n - 1] / f).push_back(f);
-};
-/// Leading dimensions, then others counted from the end of the first ones.
-template <int... K>
-inline constexpr auto order_behind = [](dims const& s) {
-  dims r;
-  int const lead = s.n - static_cast<int>(sizeof...(K));
-  for (int k = 0; k < lead; ++k) r.push_back(k);
-  (r.push_back(lead + K), ...);
-  return r;
-};
-} // namespace detail
-/// Channels become finer pixels: [.., c r r, h, w] to [.., c, h r, w r] (`torch.pixel_shuffle`).
-inline constexpr struct pixel_shuffle_t : composite_operator<pixel_shuffle_t> {
-  static constexpr bool keeps_elements = true;
-  static constexpr auto op_name = "pixel_shuffle";
-  template <value X, class R>
-  static constexpr auto body(X const& x, R const& factor) {
-    auto const apart = reshape(x, on_dims(detail::with_fine_pixels, shape_of(x), detail::as_fact(factor)));
-    auto const mixed = permute(apart, on_dims(detail::order_behind<0, 3, 1, 4, 2>, shape_of(apart)));
-    auto const joined = [](dims const& s) {
-      dims r = s.sub(0, s.n - 4);
-      return r.push_back(s[s.n - 4] * s[s.n - 3]).push_back(s[s.n - 2] * s[s.n - 1]);
-    };
-    return reshape(mixed, on_dims(joined, shape_of(mixed)));
-  }
-} pixel_shuffle{};
-/// Pixels become channels: [.., c, h r, w r] to [.., c r r, h, w] (`torch.pixel_unshuffle`).
-inline constexpr struct pixel_unshuffle_t : composite_operator<pixel_unshuffle_t> {
-  static constexpr bool keeps_elements = true;
-  static constexpr auto op_name = "pixel_unshuffle";
-  template <value X, class R>
-  static constexpr auto body(X const& x, R const& factor) {
-    auto const apart = reshape(x, on_dims(detail::with_coarse_pixels, shape_of(x), detail::as_fact(factor)));
-    auto const mixed = permute(apart, on_dims(detail::order_behind<0, 2, 4, 1, 3>, shape_of(apart)));
-    auto const joined = [](dims const& s) {
-      dims r = s.sub(0, s.n - 5);
-      return r.push_back(s[s.n - 5] * s[s.n - 4] * s[s.n - 3]).push_back(s[s.n - 2]).push_back(s[s.n - 1]);
-    };
-    return reshape(mixed, on_dims(joined, shape_of(mixed)));
-  }
-} pixel_unshuffle{};
 
 } // namespace varve
 
@@ -51741,7 +52465,7 @@ struct rules<convolution_t> : rule::bilinear {
     return at;
   }
   static constexpr meta shape(attributes const& at, meta const* in, int) {
-    if (in[0].type != in[1].type) refuse::dtype_is_not_supported("convolution of two dtypes:", name(in[1].type));
+    if (in[0].type != in[1].type) refuse::dtypes_differ("convolution", name(in[0].type), name(in[1].type));
     if (in[0].type == dtype::bool_) refuse::dtype_is_not_supported("convolution", name(in[0].type));
     return {in[0].type, detail::convolution_result(in[0].sizes, in[1].sizes, at[0], at[1], at[2])};
   }
@@ -52122,13 +52846,13 @@ struct whole_layer_norm {
   /// The gradients in operators, which whatever watches sees. (`T` is `tensor`.)
   template <class T>
   static T pull(int i, dims const& sizes, T const& g, boxed_args const& all) {
-    if (i == 2 + Weight) return sum_to_size(g, sizes); // of the bias, of which nothing is saved
+    if (i == 2 + Weight) return detail::sum_to_shape(g, sizes); // of the bias, of which nothing is saved
     T const &x = all[0], &eps = all[1];
     dims const axes = normalized_axes(x.sizes(), sizes);
     auto const d = sub(x, mean(x, axes, keepdim));
     auto const scale = rsqrt(add(mean(square(d), axes, keepdim), eps));
     auto const y = mul(d, scale);
-    if (i == 2) return sum_to_size(mul(g, y), sizes);
+    if (i == 2) return detail::sum_to_shape(mul(g, y), sizes);
     T weighted = g;
     if constexpr (Weight) weighted = mul(g, static_cast<T const&>(all[2]));
     auto const across = add(mean(weighted, axes, keepdim), mul(y, mean(mul(weighted, y), axes, keepdim)));
@@ -52265,6 +52989,10 @@ struct add__t;
 struct sub__t;
 struct mul__t;
 struct div__t;
+struct bitwise_and_t;
+struct bitwise_or_t;
+struct bitwise_xor_t;
+struct bitwise_not_t;
 
 namespace detail {
 template <class A, class B>
@@ -52332,12 +53060,37 @@ template <class A, class B>
 constexpr auto operator!=(A const& a, B const& b) {
   return ne(a, b);
 }
+/// Of truth values and, or, not both, not; of whole numbers of their bits (`special/bitwise.hpp`).
+template <class A, class B>
+  requires detail::operands<A, B>
+constexpr auto operator&(A const& a, B const& b) {
+  return dependent<bitwise_and_t, A, B>{}(a, b);
+}
+template <class A, class B>
+  requires detail::operands<A, B>
+constexpr auto operator|(A const& a, B const& b) {
+  return dependent<bitwise_or_t, A, B>{}(a, b);
+}
+template <class A, class B>
+  requires detail::operands<A, B>
+constexpr auto operator^(A const& a, B const& b) {
+  return dependent<bitwise_xor_t, A, B>{}(a, b);
+}
+template <varve_value A>
+constexpr auto operator~(A const& a) {
+  return dependent<bitwise_not_t, A>{}(a);
+}
 namespace detail {
 /// `a = op(a, b)`; a part of a static value is const.
 template <class A, class Op, class B>
 constexpr A& assigned(A& a, Op const& op, B const& b) {
   if constexpr (std::is_const_v<A>) return refuse_assigned_part<A>(), a;
-  else return a = op(a, b);
+  else if constexpr (std::is_assignable_v<A&, decltype(op(a, b))>) return a = op(a, b);
+  else
+    static_assert(never<A>,
+                  "varve: x += y gives a value of another type than x has: of another shape or dtype, or seen "
+                  "through a transform as y is; write auto z = x + y");
+  return a;
 }
 } // namespace detail
 /// `x += y` makes a new value; to write into the memory of a tensor use `add_(x, y)`.
@@ -52531,6 +53284,139 @@ private:
 /// reduces, contracts or gathers wants the very dtype; `autograd_error` when
 /// gradients are recorded and an argument or `y` requires one (AG-17).
 inline detail::out_argument out(tensor const& y) { return detail::out_argument(y); }
+
+} // namespace varve
+
+// ---- varve/kernel/integers.hpp
+/// @file
+/// Bits, shifts and divisors of whole numbers. Registers of floating elements hold whole numbers too where fused
+/// programs compute them: these are converted, lane by lane.
+namespace varve::kernel {
+
+/// `f` of whole numbers, as int64 where they lie in floating lanes; the result in the type of the operands.
+template <class F, class V, class... W>
+VARVE_INLINE constexpr V of_integers(F f, V const& x, W const&... y) {
+  if constexpr (is_batch<V>) {
+    using T = element_t<V>;
+    if constexpr (std::is_floating_point_v<T>)
+      return kernel::lanewise(
+          [f](T a, auto... b) {
+            return static_cast<T>(f(static_cast<std::int64_t>(a), static_cast<std::int64_t>(b)...));
+          },
+          x, y...);
+    else return kernel::lanewise([f](T a, auto... b) { return static_cast<T>(f(a, b...)); }, x, y...);
+  } else if constexpr (std::is_floating_point_v<V>)
+    return static_cast<V>(f(static_cast<std::int64_t>(x), static_cast<std::int64_t>(y)...));
+  else return static_cast<V>(f(x, y...));
+}
+
+/// x with its bits moved up by y; 0 where y is negative or as large as there are bits (as PyTorch defines it).
+template <integral T>
+constexpr T shift_left(T x, T y) {
+  constexpr int bits = static_cast<int>(sizeof(T)) * 8;
+  if constexpr (std::is_signed_v<T>)
+    if (y < 0) return 0;
+  if (y >= static_cast<T>(bits)) return 0;
+  return static_cast<T>(static_cast<std::uint64_t>(x) << y);
+}
+/// x with its bits moved down by y, the sign kept; where y is negative or too large, by as many as there are but one.
+template <integral T>
+constexpr T shift_right(T x, T y) {
+  constexpr int last = static_cast<int>(sizeof(T)) * 8 - std::is_signed_v<T>;
+  bool beyond = y >= static_cast<T>(last);
+  if constexpr (std::is_signed_v<T>) beyond = beyond || y < 0;
+  if (!beyond) return static_cast<T>(x >> y);
+  return static_cast<T>(std::is_signed_v<T> && x < T(0) ? -1 : 0);
+}
+/// The greatest common divisor, not negative; 0 of two zeros.
+template <integral T>
+constexpr T greatest_divisor(T x, T y) {
+  T a = kernel::abs(x), b = kernel::abs(y);
+  while (b != 0) {
+    T const r = kernel::fmod(a, b);
+    a = b, b = r;
+  }
+  return a;
+}
+/// The least common multiple, not negative; 0 beside 0.
+template <integral T>
+constexpr T least_multiple(T x, T y) {
+  T const d = kernel::greatest_divisor(x, y);
+  if (d == 0) return 0;
+  return kernel::abs(kernel::mul<T>(static_cast<T>(x / d), y));
+}
+
+} // namespace varve::kernel
+
+// ---- varve/special/bitwise.hpp
+/// @file
+/// Bits of whole numbers, and truth values: `&`, `|`, `^` and `~` of values. No derivatives; floating dtypes are
+/// refused with `dtype_error`.
+namespace varve {
+
+/// Bits that both have; logical and of truth values.
+inline constexpr struct bitwise_and_t : promoting_operator<bitwise_and_t> {
+  static constexpr auto op_name = "bitwise_and";
+} bitwise_and{};
+/// Bits that either has; logical or of truth values.
+inline constexpr struct bitwise_or_t : promoting_operator<bitwise_or_t> {
+  static constexpr auto op_name = "bitwise_or";
+} bitwise_or{};
+/// Bits that one of them has; difference of truth values.
+inline constexpr struct bitwise_xor_t : promoting_operator<bitwise_xor_t> {
+  static constexpr auto op_name = "bitwise_xor";
+} bitwise_xor{};
+/// Every bit turned; logical not of truth values.
+inline constexpr struct bitwise_not_t : promoting_operator<bitwise_not_t> {
+  static constexpr auto op_name = "bitwise_not";
+} bitwise_not{};
+
+namespace detail {
+/// Elementwise operators of some dtypes only: those that `rules<Tag>::takes` names, operands and result.
+template <class Tag, int Arity, promotion P = promotion::arithmetic>
+struct of_some_dtypes : rule::pointwise<Arity, P> {
+  static constexpr meta shape(attributes const& at, meta const* in, int count) {
+    dtype const t = rule::pointwise<Arity, P>::compute_type(in, count);
+    if (!rules<Tag>::takes(t)) refuse::dtype_is_not_supported(Tag::op_name, name(t));
+    return rule::pointwise<Arity, P>::shape(at, in, count);
+  }
+};
+template <class Tag, int Arity, bool Bools = true>
+struct of_integers : of_some_dtypes<Tag, Arity> {
+  static constexpr bool differentiable = false;
+  static constexpr bool takes(dtype t) { return category(t) < 2 && (Bools || t != dtype::bool_); }
+};
+} // namespace detail
+
+template <>
+struct rules<bitwise_and_t> : detail::of_integers<bitwise_and_t, 2> {
+  static VARVE_INLINE constexpr auto kernel(auto x, auto y) {
+    return kernel::of_integers([](auto a, auto b) { return a & b; }, x, y);
+  }
+};
+template <>
+struct rules<bitwise_or_t> : detail::of_integers<bitwise_or_t, 2> {
+  static VARVE_INLINE constexpr auto kernel(auto x, auto y) {
+    return kernel::of_integers([](auto a, auto b) { return a | b; }, x, y);
+  }
+};
+template <>
+struct rules<bitwise_xor_t> : detail::of_integers<bitwise_xor_t, 2> {
+  static VARVE_INLINE constexpr auto kernel(auto x, auto y) {
+    return kernel::of_integers([](auto a, auto b) { return a ^ b; }, x, y);
+  }
+};
+template <>
+struct rules<bitwise_not_t> : detail::of_integers<bitwise_not_t, 1> {
+  static VARVE_INLINE constexpr auto kernel(auto x) {
+    return kernel::of_integers(
+        []<class T>(T a) {
+          if constexpr (std::is_same_v<T, bool>) return !a;
+          else return ~a;
+        },
+        x);
+  }
+};
 
 } // namespace varve
 
@@ -53002,7 +53888,7 @@ public:
   template <class T = tensor>
   parameter_dict named_parameters() const {
     dependent<parameter_dict, T> r;
-    for (auto const& s : slots<T>("")) r.push_back({s.first, *s.second});
+    for (auto const& s : named_slots<T>("")) r.push_back({s.first, *s.second});
     return r;
   }
 
@@ -53022,12 +53908,12 @@ private:
   friend auto functional_call(M& m, std::vector<parameter_dict> const& dicts, bool strict, bool tie_weights,
                               X const&... x);
   template <class T>
-  std::vector<std::pair<std::string, T*>> slots(std::string const& prefix) const {
+  std::vector<std::pair<std::string, T*>> named_slots(std::string const& prefix) const {
     dependent<module, T> const& self = *this;
     std::vector<std::pair<std::string, T*>> r;
     for (auto const& p : self.own_) r.push_back({prefix + p.first, p.second});
     for (auto const& m : self.parts_)
-      for (auto& s : m.second->template slots<T>(prefix + m.first + ".")) r.push_back(std::move(s));
+      for (auto& s : m.second->template named_slots<T>(prefix + m.first + ".")) r.push_back(std::move(s));
     return r;
   }
   std::vector<std::pair<std::string, tensor*>> own_;
@@ -53040,7 +53926,7 @@ private:
 template <class M, class... X>
 auto functional_call(M& m, std::vector<parameter_dict> const& dicts, bool strict, bool tie_weights, X const&... x) {
   static_assert(std::is_base_of_v<module, M>, "varve: functional_call: the structure must derive from module");
-  auto const slots = static_cast<dependent<module, M> const&>(m).template slots<tensor>("");
+  auto const named_slots = static_cast<dependent<module, M> const&>(m).template named_slots<tensor>("");
   auto const refuse = [](std::string const& text) {
     refuse::with<value_error>(("varve: functional_call: " + text).c_str());
   };
@@ -53056,17 +53942,17 @@ auto functional_call(M& m, std::vector<parameter_dict> const& dicts, bool strict
         if (s == name) refuse(name + " appears in two dictionaries");
       seen.push_back(name);
       tensor* at = nullptr;
-      for (auto const& s : slots)
+      for (auto const& s : named_slots)
         if (s.first == name) at = s.second;
       if (!at) refuse("there is no parameter " + name);
       tensor const original = *at;
       for (auto const& w : wanted)
         if (w.at == at && !w.value.is(value)) refuse(name + " is tied to a parameter that is given another value");
-      for (auto const& s : slots)
+      for (auto const& s : named_slots)
         if (s.second == at || (tie_weights && s.second->is(original))) wanted.push_back({s.second, value});
     }
   if (strict)
-    for (auto const& s : slots) {
+    for (auto const& s : named_slots) {
       bool named = false;
       for (auto const& w : wanted) named = named || w.at == s.second;
       if (!named) refuse("no dictionary names the parameter " + s.first);
@@ -53140,11 +54026,8 @@ std::string to_string(array<T, D...> const& a) {
 template <class I, class V, class E>
 std::string to_string(seen<I, V, E> const& x) {
   std::string r = std::string(I::kind) + "(level=" + std::to_string(I::level) + ", value=";
-  if constexpr (number<V>) {
-    char text[40];
-    std::snprintf(text, sizeof text, "%.10g", static_cast<double>(x.value));
-    r += text;
-  } else r += to_string(x.value);
+  if constexpr (number<V>) r += detail::number_text(static_cast<double>(x.value), 10);
+  else r += to_string(x.value);
   return r + ")";
 }
 
@@ -53181,7 +54064,6 @@ namespace varve::detail {
 /// What a processor makes of 0 / 0 has a sign, which says nothing.
 inline double without_sign_of_nan(double x) { return x == x ? x : std::numeric_limits<double>::quiet_NaN(); }
 VARVE_LIBRARY void print_element(std::string& to, tensor const& t, index_t offset) {
-  char text[80];
   if (is_complex(t.dtype())) { // 1+2j
     bool const single = t.dtype() == dtype::complex64;
     auto const part = [&](int k) {
@@ -53189,22 +54071,19 @@ VARVE_LIBRARY void print_element(std::string& to, tensor const& t, index_t offse
                                         : static_cast<double const*>(t.raw())[2 * offset + k]);
     };
     int const digits = single ? 6 : 10;
-    std::snprintf(text, sizeof text, "%.*g%+.*gj", digits, part(0), digits, part(1));
-    to += text;
+    std::string const imaginary = number_text(part(1), digits);
+    to += number_text(part(0), digits) + (imaginary[0] == '-' ? "" : "+") + imaginary + "j";
     return;
   }
   on_stored_dtype(t.dtype(), "to_string", [&]<class T>() {
     T const v = static_cast<T const*>(t.raw())[offset];
-    if constexpr (std::is_same_v<T, bool>) std::snprintf(text, sizeof text, "%s", v ? "true" : "false");
-    else if constexpr (std::is_integral_v<T>) std::snprintf(text, sizeof text, "%lld", static_cast<long long>(v));
-    else
-      std::snprintf(text, sizeof text, "%.*g",
-                    sizeof(T) == 8   ? 10
-                    : sizeof(T) == 4 ? 6
-                                     : 4,
-                    without_sign_of_nan(static_cast<double>(v)));
+    if constexpr (std::is_same_v<T, bool>) to += v ? "true" : "false";
+    else if constexpr (std::is_integral_v<T>) to += std::to_string(static_cast<long long>(v));
+    else {
+      int const digits = sizeof(T) == 8 ? 10 : sizeof(T) == 4 ? 6 : 4;
+      to += number_text(without_sign_of_nan(static_cast<double>(v)), digits);
+    }
   });
-  to += text;
 }
 VARVE_LIBRARY void print_elements(std::string& to, tensor const& t, int axis, index_t offset) {
   if (axis == t.dim()) return print_element(to, t, offset);
@@ -53549,8 +54428,8 @@ bool gradcheck(F const& f, std::vector<T> const& inputs, gradcheck_options o = {
           if (!(std::abs(numeric - exact) <= o.atol + o.rtol * std::abs(numeric)))
             return detail::fail_gradcheck(o, "output " + std::to_string(i) + " element " + std::to_string(e) +
                                                  " with respect to input " + std::to_string(k) + " element " +
-                                                 std::to_string(j) + ": numeric " + std::to_string(numeric) +
-                                                 ", analytic " + std::to_string(exact));
+                                                 std::to_string(j) + ": numeric " + detail::number_text(numeric, 10) +
+                                                 ", analytic " + detail::number_text(exact, 10));
         }
       }
     }
