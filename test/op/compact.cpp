@@ -237,7 +237,7 @@ TEST_CASE("compact: traced, compiled, and what is refused by name", "[op][compac
   CHECK_THROWS_AS(vv::fuse(vv::make_fx(f)(x)), vv::dtype_error);
   auto const inside = [](tensor const& v) { return vv::to(vv::to(v, dtype::bfloat16) * 3.0, dtype::float32); };
   tensor const wide = vv::to(x, dtype::float32);
-  CHECK_THROWS_AS(vv::compile(inside)(wide), vv::dtype_error);
+  CHECK(difference(vv::compile(inside)(wide), inside(wide), 0) == "");
   CHECK_THROWS_AS(vv::mean(vv::ones({2}, dtype::int8)), vv::dtype_error);
   {
     vv::anomaly_mode const on;

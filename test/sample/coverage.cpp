@@ -67,7 +67,17 @@ names const unrecorded{"binary_cross_entropy",
                        "smooth_l1_loss",
                        "fmin",
                        "trace_of_matrix",
-                       "vector_norm"};
+                       "vector_norm",
+                       "block_diag",
+                       "cosine_similarity",
+                       "gradient_over",
+                       "heaviside",
+                       "logit",
+                       "nan_to_num",
+                       "pad",
+                       "pdist",
+                       "tile",
+                       "triplet_margin_with_distance_loss"};
 
 names objects_in(std::filesystem::path const& folder) {
   names found;

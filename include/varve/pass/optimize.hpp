@@ -12,13 +12,18 @@ namespace varve {
 /// by `interpret` under a transform, are those of the graph, unless it is for values alone. Then results that are equal
 /// may be one, or an argument; else each lies in memory of its own where it did in the graph.
 constexpr graph optimize(graph const& g, purpose what_for = purpose::derivatives) {
-  auto const passed = [what_for](graph const& pure) {
+  if (has_mutation(g)) {
+    graph const pure =
+        detail::functionalized(g, what_for); // writes into arguments are left, behind all that reads them
     graph const folded = fold(pure, what_for);
-    return cse(folded);
-  };
-  // Writes into arguments are left, behind all that reads them.
-  graph const r = has_mutation(g) ? passed(detail::functionalized(g, what_for)) : passed(g);
-  return what_for == purpose::values ? r : detail::results_apart(g, r);
+    graph const r = cse(folded);
+    if (what_for == purpose::values) return r;
+    return detail::results_apart(g, r);
+  }
+  graph const folded = fold(g, what_for);
+  graph const r = cse(folded);
+  if (what_for == purpose::values) return r;
+  return detail::results_apart(g, r);
 }
 
 } // namespace varve

@@ -14,10 +14,11 @@ constexpr graph results_apart(graph const& g, graph const& now) {
   auto const after = [&](int k) { return memory_of(now, now.results[at(is.result_first + k)]); };
   list<int> copied;
   for (int k = 0; k < is.result_count; ++k) {
-    bool shared = now.nodes[at(after(k))].op->kind == op_kind::placeholder &&
-                  g.nodes[at(before(k))].op->kind != op_kind::placeholder;
-    for (int j = 0; j < k && !shared; ++j) shared = after(j) == after(k) && before(j) != before(k);
-    if (shared) copied.push_back(k);
+    int first = 0; // of the results that lie there now: it may stay
+    while (after(first) != after(k)) ++first;
+    bool const in_argument = now.nodes[at(after(k))].op->kind == op_kind::placeholder,
+               was_in_argument = g.nodes[at(before(k))].op->kind == op_kind::placeholder;
+    if (in_argument ? !was_in_argument : before(k) != before(first)) copied.push_back(k);
   }
   if (copied.empty()) return now;
   rewriter w(now);

@@ -350,8 +350,9 @@ VARVE_LIBRARY size_range shape_environment::range_by_stated(extent apart,
     if (g.is == unequal || !known_equal(g.unless, 1)) continue;
     extent const said = difference(resolved_here(g.left), resolved_here(g.right), symbols); // at most `bound`
     index_t const bound = g.is == less ? -1 : 0;
-    size_range const rest = table_.view().range(table_.subtract(apart, said), symbols.data()),
-                     other = table_.view().range(table_.add(apart, said), symbols.data());
+    extent const rest_of = table_.subtract(apart, said), other_of = table_.add(apart, said); // the table may grow
+    size_range const rest = table_.view().range(rest_of, symbols.data()),
+                     other = table_.view().range(other_of, symbols.data());
     at_most(rest.greatest, bound), at_least(other.least, bound);
     if (g.is == equal) at_least(rest.least, 0), at_most(other.greatest, 0);
   }
