@@ -106,9 +106,9 @@ inline constexpr struct gradient_over_t : composite_operator<gradient_over_t> {
     auto const slope = [&](auto const& from, auto const& to, auto const& at) {
       return div(sub(one(v, to), one(v, from)), one(h, at));
     };
-    auto const ends = [&](auto const& front, auto const& back) { return cat(std::make_tuple(front, middle, back), a); };
-    auto const near = slope(ints<0>{}, ints<1>{}, ints<0>{}), far = slope(last, n, last);
-    if (edge == 1) return ends(near, far);
+    auto const ends = [&](auto const& u, auto const& w) { return cat(std::make_tuple(u, middle, w), a); };
+    auto const front = slope(ints<0>{}, ints<1>{}, ints<0>{}), back = slope(last, n, last);
+    if (edge == 1) return ends(front, back);
     auto const bent = [&](auto const& s, auto const& t, auto const& d, auto const& e) { // s + (s - t) d / (d + e)
       return add(s, mul(sub(s, t), div(d, add(d, e))));
     };
@@ -117,8 +117,8 @@ inline constexpr struct gradient_over_t : composite_operator<gradient_over_t> {
     auto const second_step = on_dims(at_most, last, ints<1>{});
     auto const third = on_dims(at_most, n, ints<2>{});
     auto const next = slope(ints<1>{}, third, second_step), previous = slope(before, last, before);
-    return ends(bent(near, next, one(h, ints<0>{}), one(h, second_step)),
-                bent(far, previous, one(h, last), one(h, before)));
+    return ends(bent(front, next, one(h, ints<0>{}), one(h, second_step)),
+                bent(back, previous, one(h, last), one(h, before)));
   }
 } gradient_over{};
 
