@@ -34144,10 +34144,11 @@ constexpr graph results_apart(graph const& g, graph const& now) {
   auto const after = [&](int k) { return memory_of(now, now.results[at(is.result_first + k)]); };
   list<int> copied;
   for (int k = 0; k < is.result_count; ++k) {
-    bool shared = now.nodes[at(after(k))].op->kind == op_kind::placeholder &&
-                  g.nodes[at(before(k))].op->kind != op_kind::placeholder;
-    for (int j = 0; j < k && !shared; ++j) shared = after(j) == after(k) && before(j) != before(k);
-    if (shared) copied.push_back(k);
+    int first = 0; // of the results that lie there now: it may stay
+    while (after(first) != after(k)) ++first;
+    bool const in_argument = now.nodes[at(after(k))].op->kind == op_kind::placeholder,
+               was_in_argument = g.nodes[at(before(k))].op->kind == op_kind::placeholder;
+    if (in_argument ? !was_in_argument : before(k) != before(first)) copied.push_back(k);
   }
   if (copied.empty()) return now;
   rewriter w(now);
@@ -34179,13 +34180,18 @@ namespace varve {
 /// by `interpret` under a transform, are those of the graph, unless it is for values alone. Then results that are equal
 /// may be one, or an argument; else each lies in memory of its own where it did in the graph.
 constexpr graph optimize(graph const& g, purpose what_for = purpose::derivatives) {
-  auto const passed = [what_for](graph const& pure) {
+  if (has_mutation(g)) {
+    graph const pure =
+        detail::functionalized(g, what_for); // writes into arguments are left, behind all that reads them
     graph const folded = fold(pure, what_for);
-    return cse(folded);
-  };
-  // Writes into arguments are left, behind all that reads them.
-  graph const r = has_mutation(g) ? passed(detail::functionalized(g, what_for)) : passed(g);
-  return what_for == purpose::values ? r : detail::results_apart(g, r);
+    graph const r = cse(folded);
+    if (what_for == purpose::values) return r;
+    return detail::results_apart(g, r);
+  }
+  graph const folded = fold(g, what_for);
+  graph const r = cse(folded);
+  if (what_for == purpose::values) return r;
+  return detail::results_apart(g, r);
 }
 
 } // namespace varve
@@ -50755,9 +50761,9 @@ inline constexpr struct gradient_over_t : composite_operator<gradient_over_t> {
     auto const slope = [&](auto const& from, auto const& to, auto const& at) {
       return div(sub(one(v, to), one(v, from)), one(h, at));
     };
-    auto const ends = [&](auto const& front, auto const& back) { return cat(std::make_tuple(front, middle, back), a); };
-    auto const near = slope(ints<0>{}, ints<1>{}, ints<0>{}), far = slope(last, n, last);
-    if (edge == 1) return ends(near, far);
+    auto const ends = [&](auto const& u, auto const& w) { return cat(std::make_tuple(u, middle, w), a); };
+    auto const front = slope(ints<0>{}, ints<1>{}, ints<0>{}), back = slope(last, n, last);
+    if (edge == 1) return ends(front, back);
     auto const bent = [&](auto const& s, auto const& t, auto const& d, auto const& e) { // s + (s - t) d / (d + e)
       return add(s, mul(sub(s, t), div(d, add(d, e))));
     };
@@ -50766,8 +50772,8 @@ inline constexpr struct gradient_over_t : composite_operator<gradient_over_t> {
     auto const second_step = on_dims(at_most, last, ints<1>{});
     auto const third = on_dims(at_most, n, ints<2>{});
     auto const next = slope(ints<1>{}, third, second_step), previous = slope(before, last, before);
-    return ends(bent(near, next, one(h, ints<0>{}), one(h, second_step)),
-                bent(far, previous, one(h, last), one(h, before)));
+    return ends(bent(front, next, one(h, ints<0>{}), one(h, second_step)),
+                bent(back, previous, one(h, last), one(h, before)));
   }
 } gradient_over{};
 
