@@ -28080,6 +28080,8 @@ struct mapped_custom_function final : boxed_custom_function {
 } // namespace varve::detail
 
 // ---- varve/custom/custom_function_node.hpp
+#include <algorithm>
+
 /// @file
 /// A custom function as a node of the recorded graph, at a level of `grad` or eagerly.
 namespace varve::detail {
@@ -29790,7 +29792,6 @@ private:
 } // namespace varve
 
 // ---- varve/compile/versions.hpp
-#include <algorithm>
 /// @file
 /// What functions that are compiled at run time share: for which arguments and captured tensors a program was made, and
 /// where the programs are kept.

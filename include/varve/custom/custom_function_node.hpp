@@ -4,6 +4,8 @@
 #include <varve/interpreter/eager.hpp>
 #include <varve/interpreter/function_node.hpp>
 
+#include <algorithm>
+
 /// @file
 /// A custom function as a node of the recorded graph, at a level of `grad` or eagerly.
 namespace varve::detail {
