@@ -150,11 +150,17 @@ places; include one of them"
 #define VARVE_LIBRARY_MEMBER inline
 #endif
 
+/// Is the header precompiled by g++? The target `varve::pch` says so.
+#ifndef VARVE_PRECOMPILED
+#define VARVE_PRECOMPILED 0
+#endif
+
 /// Marks objects of classes that are initialized before the objects of programs at namespace scope, in whatever unit or
 /// library these are: what makes operators known by name. Without it a program that calls them before `main` would find
-/// some missing. (Of Mach-O files, which have no such order, those of a unit are initialized by their place in it.)
+/// some missing. (Of Mach-O files, which have no such order, those of a unit are initialized by their place in it.
+/// g++ 12 breaks down on headers with such objects that it has precompiled: VARVE_PRECOMPILED leaves them out.)
 #if defined(__has_attribute)
-#if __has_attribute(init_priority) && !defined(__APPLE__)
+#if __has_attribute(init_priority) && !defined(__APPLE__) && !VARVE_PRECOMPILED
 #define VARVE_FIRST __attribute__((init_priority(200)))
 #endif
 #endif
