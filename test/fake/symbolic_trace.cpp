@@ -59,7 +59,10 @@ TEST_CASE("symbolic traces: guards say for which sizes a graph is", "[fake][shap
   CHECK(elements(vv::interpret(g, boxed_args(rows(4, 2)))[0]) == elements(f(rows(4, 2))));
   CHECK_THROWS_WITH(vv::interpret(g, boxed_args(rows(3, 2))), ContainsText("s0 >= 4") || ContainsText("4 <= s0"));
   CHECK_THROWS_AS(vv::interpret(g, boxed_args(rows(1, 3))), vv::error);
-  auto const h = [](tensor const& x) { return x.size(0) > 3 ? vv::sum(x) : vv::sum(x * 2.0); }; // takes the number
+  auto const h = [](tensor const& x) { // takes the number
+    index_t const n = x.size(0);
+    return n > 3 ? vv::sum(x) : vv::sum(x * 2.0);
+  };
   vv::graph const of_five = vv::make_fx(h, vv::tracing::symbolic)(rows(5, 3));
   CHECK(elements(vv::interpret(of_five, boxed_args(rows(5, 7)))[0]) == elements(h(rows(5, 7))));
   CHECK_THROWS_AS(vv::interpret(of_five, boxed_args(rows(4, 7))), vv::error);
