@@ -19497,7 +19497,8 @@ public:
 
   /// Is a relation true, or false, whatever the symbols are within their ranges? SY-3.
   constexpr truth decide(relation is, extent a, extent b, size_range const* symbols) {
-    return beside_zero(is, view().range(subtract(a, b), symbols));
+    extent const apart_by = subtract(a, b); // before the view of a table that may grow
+    return beside_zero(is, view().range(apart_by, symbols));
   }
   /// ... of a value in a range, and 0.
   static constexpr truth beside_zero(relation is, size_range const& r) {
