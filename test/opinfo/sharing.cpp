@@ -52,7 +52,7 @@ std::set<std::string> const silent{"atleast_1d",
                                    "sum_to_size",
                                    "histogramdd",
                                    "histogram"};
-/// ... and operators whose result shares memory only where strides or dtypes allow it.
+/// Operators whose result shares memory only where strides or dtypes allow it.
 std::set<std::string> const perhaps{"reshape", "reshape_as", "contiguous", "to", "flatten", "ravel"};
 
 bool says_view(std::string const& op) {

@@ -22,7 +22,7 @@ struct aot_input {
   bool is_written = false;
   /// ... which autograd did not see: in `no_grad` mode, or through `detach`.
   bool is_written_unseen = false;
-  /// ... and which its version does not count: through `data()` alone, forwards and backwards.
+  /// Its version does not count the writes: they go through `data()` alone, forwards or backwards.
   bool is_written_hidden = false, is_written_backward_hidden = false;
   /// It is another view of its memory from then on (`transpose_`).
   detail::view_chain reshaped{};

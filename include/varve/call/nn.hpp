@@ -45,7 +45,7 @@ inline tensor normalized(tensor const& x, dims s, tensor const& w, tensor const&
   return b.defined() ? layer_norm(x, s, none, b, eps) : layer_norm(x, s, none, none, eps);
 }
 
-/// ... with the means and the inverse deviations.
+/// What `normalized` gives, with the means and the inverse deviations.
 inline std::tuple<tensor, tensor, tensor> normalized_and_kept(tensor const& x, dims s, tensor const& w, tensor const& b,
                                                               double eps) {
   dims const axes = detail::normalized_axes(x.sizes(), s);

@@ -119,7 +119,7 @@ inline argument::list histogram_of_rows(tensor const& x, argument const& bins, a
   return r;
 }
 
-/// ... of all elements, in so many equal parts of a range, or of what they range over.
+/// The histogram of all elements in `bins` equal parts of a range; without a range, of what the elements range over.
 inline two_results histogram_of_parts(tensor const& x, index_t bins, argument const& range, tensor const& weight,
                                       bool density) {
   if (range.is_none()) {

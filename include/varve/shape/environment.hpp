@@ -203,7 +203,8 @@ private:
   bool has_unbacked(extent e) const;
   /// What is known of a relation; for shape rules sizes that depend on data are at least 2.
   truth known(relation is, extent a, extent b, bool for_shapes) const;
-  /// ... by what was stated and decided before, too: of a condition itself that says nothing.
+  /// What `known` says, or what follows from relations that were stated or decided before. (A condition of the program
+  /// follows from itself, so conditions are judged by `known`.)
   truth known_or_stated(relation is, extent a, extent b, bool for_shapes) const;
   extent difference(extent a, extent b, std::vector<size_range> const& symbols) const;
   size_range range_by_stated(extent apart, std::vector<size_range> const& symbols) const;

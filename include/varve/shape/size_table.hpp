@@ -345,7 +345,7 @@ public:
     extent const apart_by = subtract(a, b); // before the view of a table that may grow
     return beside_zero(is, view().range(apart_by, symbols));
   }
-  /// ... of a value in a range, and 0.
+  /// Is a relation of a value and 0 true, or false, wherever the value lies in its range?
   static constexpr truth beside_zero(relation is, size_range const& r) {
     bool const equal = r.least == 0 && r.greatest == 0, apart = r.least > 0 || r.greatest < 0;
     switch (is) {

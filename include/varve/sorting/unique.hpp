@@ -192,7 +192,7 @@ histogram_result<T> histogram(T const& x, T const& edges, T const& weight = {}, 
   T const rows = reshape(x, dims{-1, 1});
   return {histogramdd(rows, std::vector<T>{edges}, each, density), edges};
 }
-/// ... in so many equal parts of what the elements range over.
+/// The histogram in `bins` equal parts of what the elements range over.
 template <class T>
   requires std::is_same_v<T, tensor>
 histogram_result<T> histogram(T const& x, index_t bins = 100, T const& weight = {}, bool density = false) {
