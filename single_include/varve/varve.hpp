@@ -19500,7 +19500,7 @@ public:
     extent const apart_by = subtract(a, b); // before the view of a table that may grow
     return beside_zero(is, view().range(apart_by, symbols));
   }
-  /// ... of a value in a range, and 0.
+  /// Is a relation of a value and 0 true, or false, wherever the value lies in its range?
   static constexpr truth beside_zero(relation is, size_range const& r) {
     bool const equal = r.least == 0 && r.greatest == 0, apart = r.least > 0 || r.greatest < 0;
     switch (is) {
@@ -51822,7 +51822,7 @@ T linspace(double start, double end, index_t steps, dtype type = get_default_dty
   T const first = lt(T(arange(steps)), steps / 2 > 0 ? steps / 2 : index_t{1});
   return to(T(where(first, up, down)), type);
 }
-/// ... between the numbers that two tensors of rank 0 hold, in float64 until they are converted.
+/// `linspace` between the numbers that two tensors of rank 0 hold, in float64 until they are converted.
 template <std::same_as<tensor> T>
 T linspace(T const& start, T const& end, index_t steps, dtype type = get_default_dtype()) {
   if (steps < 0) refuse::argument_is_invalid("linspace", "the number of steps must not be negative");
@@ -51845,7 +51845,7 @@ T logspace(double start, double end, index_t steps, double base = 10, dtype type
   if (category(type) == 1) start = std::trunc(start), end = std::trunc(end);
   return to(T(pow(base, T(linspace(start, end, steps, dtype::float64)))), type);
 }
-/// ... between the numbers that two tensors of rank 0 hold.
+/// `logspace` between the numbers that two tensors of rank 0 hold.
 template <std::same_as<tensor> T>
 T logspace(T const& start, T const& end, index_t steps, double base = 10, dtype type = get_default_dtype()) {
   auto const exact = [&](T const& v) { return category(type) == 1 ? T(to(v, dtype::int64)) : v; };
