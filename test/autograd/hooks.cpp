@@ -317,3 +317,16 @@ TEST_CASE("hooks: run in the grad mode of the run, and see derivatives that are 
   CHECK(tracked == std::vector<bool>{false, true});
   x.zero_grad();
 }
+
+TEST_CASE("hooks of the node of an input that backward is given", "[autograd][hooks]") { // AG-5
+  tensor const a = tensor{1.0, 2.0}.requires_grad_(), b = a * 2.0;
+  std::string log;
+  auto const pre = b.grad_fn().register_prehook([&](vv::boxed_args& g) { log += "pre ", g[0] = g[0] * 10; });
+  auto const post = b.grad_fn().register_hook([&](vv::boxed_args& out, vv::boxed_args const&) {
+    log += out.size() > 0 && out[0].defined() ? "post of a value" : "post";
+  });
+  vv::autograd::backward({vv::sum(b * b)}, {}, {}, {b});
+  CHECK(log == "pre post");
+  CHECK(elements(b.grad()) == std::vector<double>{4, 8}); // as it arrived
+  CHECK(!a.grad().defined());
+}

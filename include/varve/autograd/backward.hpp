@@ -124,6 +124,7 @@ void run_backward(Targets const& roots, Gradients const& gradients, autograd::op
     if (!x.has_history()) refuse_autograd("backward", "one of the inputs does not require grad");
     run.capture(gradient_edge_of(x));
   }
+  run.call_hooks_of_captured();
   run.run();
   for (std::size_t k = 0; k < inputs.size(); ++k) {
     T const& g = run.captured(static_cast<int>(k));
@@ -140,6 +141,7 @@ void run_backward(Targets const& roots, Gradients const& gradients, autograd::op
       continue;
     }
     boxed_args in(g), out;
+    if (leaf->extra) leaf->extra->before(*leaf, in);
     leaf->type->backward(*leaf, in, nullptr);
     if (leaf->extra) leaf->extra->after(*leaf, out, in);
   }

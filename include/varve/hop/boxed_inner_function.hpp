@@ -2,9 +2,11 @@
 #pragma once
 #include <varve/dispatch/higher_order.hpp>
 #include <varve/graph/interpret.hpp>
+#include <varve/graph/reached_inputs.hpp>
 #include <varve/hop/pack.hpp>
 #include <varve/interpreter/function_node.hpp>
 #include <varve/interpreter/interpreter.hpp>
+#include <varve/interpreter/used_results.hpp>
 #include <varve/op/clone.hpp>
 #include <varve/pass/dce.hpp>
 #include <varve/trace/copy_as_laid_out.hpp>
@@ -73,11 +75,12 @@ struct boxed_batched_fn {
     return r;
   }
 };
-/// (operands, cotangents of the results, of which those of floating ones are read) to the cotangents of the operands,
-/// by running the function again in reverse mode.
+/// (operands, cotangents of the results, of which those of floating ones that are used are read) to the cotangents of
+/// the operands, by running the function again in reverse mode.
 struct boxed_pull_fn {
   boxed_function f;
   int operands;
+  used_results used{};
   template <class P>
   P operator()(P const& x) const {
     dynamic_reverse_scope<> scope;
@@ -89,7 +92,7 @@ struct boxed_pull_fn {
     });
     boxed_args floating, g;
     for (int k = 0; k < y.size(); ++k) {
-      if (!has_derivatives(y[k].dtype())) continue;
+      if (!has_derivatives(y[k].dtype()) || !used[k]) continue;
       floating.push_back(y[k]);
       g.push_back(x[operands + k]);
     }
@@ -111,6 +114,10 @@ private:
 };
 /// What rules of calls with functions are written in, on tensors: functions handed down, and packs taken apart.
 struct boxed_forms {
+  used_results used{};
+  list<std::uint64_t> reach{}; // of the functions, where they are graphs: `reached_inputs`
+  void close_used() const {}
+  bool reaches(int operand) const { return reach.empty() || used.reach(reach, operand); }
   /// Hands a call on: below the layer that processes it, if one does.
   template <class Call, class... P>
   static boxed_args call_below(layer const* self, Call const& call, boxed_args const& first, P const&... packs) {
@@ -131,8 +138,8 @@ struct boxed_forms {
     return boxed_batched_fn{in.self, f, std::move(mapped)};
   }
   template <class P>
-  static boxed_function pull_fn(boxed_function const& f, P const& x) {
-    return boxed_pull_fn{f, x.size()};
+  boxed_function pull_fn(boxed_function const& f, P const& x) const {
+    return boxed_pull_fn{f, x.size(), used};
   }
   template <class D>
   static boxed_args tangent(D const& d) {
@@ -177,6 +184,7 @@ struct traced_function {
   boxed_function call;
   bool draws;
   operand_writes writes;
+  list<std::uint64_t> reach; // `reached_inputs`
 
   /// A level would take what is written for what it was. Loops find themselves what their steps write into.
   void refuse_writes(bool is_step = false) const {
@@ -187,15 +195,16 @@ struct traced_function {
 };
 /// A function as a graph, traced on the operands below the layer that is at work: it keeps nothing of the user's
 /// closure, which may be gone when the gradient is taken. What the function captures joins `captures`, which stand
-/// behind the operands of the graph's function. `hidden` layers see nothing of it. It is run for `lanes`. `host`: of
-/// the trace.
+/// behind the operands of the graph's function. `hidden` layers see nothing of it. It is run for `lanes`. `around`: the
+/// trace that is at work, if there is one.
 template <class On = void>
 traced_function traced(boxed_function const& f, boxed_args const& x, boxed_args& captures, int hidden = 1,
-                       tensor const& lanes = {}, layer_kind const& host = trace_layer::own_kind) {
+                       tensor const& lanes = {}, trace_layer const* around = nullptr) {
   generator_guard const as_before(default_generator);
   auto const attempt = [&](bool copies) -> traced_function {
     boxed_args more = captures;
-    trace_layer l(host);
+    trace_layer l(around ? around->host : trace_layer::own_kind);
+    l.captures_of = around;
     l.copies_by(&copy_as_laid_out<dependent<tensor, On>>);
     l.lanes = lanes;
     l.captures = &more;
@@ -209,13 +218,14 @@ traced_function traced(boxed_function const& f, boxed_args const& x, boxed_args&
     if (has_scaffolds(g)) g = without_scaffolds(g);
     bool const random = draws(g);
     operand_writes const writes = writes_into_operands(g);
+    auto reach = reached_inputs(g, l.captured(), x.size());
     captures = more;
     auto run = [g = std::move(g), order = l.captured(), n = x.size()](boxed_args const& all) {
       boxed_args a = part(all, 0, n);
       for (int k : order) a.push_back(all[n + k]);
       return interpret(g, a);
     };
-    return {closed_function{std::move(run)}, random, writes};
+    return {closed_function{std::move(run)}, random, writes, std::move(reach)};
   };
   generator const before = default_generator;
   if (!VARVE_HAS_EXCEPTIONS()) return attempt(true); // nothing can end a trace that should have copied
@@ -254,8 +264,16 @@ struct boxed_hop_pull {
     }
     if (!any) return {};
     require_unchanged();
-    return [&](auto const& o) -> boxed_args {
-      return rules<typename Op::tag>::pull(o, pred, operands, g);
+    return [&](auto o) -> boxed_args {
+      if constexpr (requires { o.used; }) {
+        for (int k = 0; k < y.size(); ++k) o.used.set(k, out[k].defined());
+        o.close_used();
+      }
+      boxed_args r = rules<typename Op::tag>::pull(o, pred, operands, g);
+      if constexpr (requires { o.used; })
+        for (int k = 0; k < r.size(); ++k)
+          if (!o.reaches(k)) r[k] = T();
+      return r;
     }(op); // no return type to be deduced here
   }
   void release() { pred = y = operands = boxed_args(); }

@@ -10,6 +10,7 @@ namespace varve {
 /// Tag of the higher-order operator `cond`.
 struct cond_t {
   static constexpr auto op_name = "cond";
+  static constexpr int given_from = 1;
   static constexpr hop_signature signature{
       "(Tensor pred, GraphModule true_fn, GraphModule false_fn, Tensor[] operands) -> Tensor[]"};
 };
@@ -35,7 +36,11 @@ struct cond_call {
   using tag = cond_t;
   [[no_unique_address]] T on_true;
   [[no_unique_address]] F on_false;
+  detail::used_results used{};
   static constexpr char const* name() { return cond_t::op_name; }
+  template <class... P>
+  constexpr void close_used(P const&...) const {}
+  static constexpr bool reaches(int) { return true; }
   /// The call of other functions.
   template <class A, class B>
   static constexpr auto with(A const& a, B const& b) {
@@ -47,8 +52,8 @@ struct cond_call {
     return detail::dual_trees_fn<I, A>{in, f};
   }
   template <class A, class... V>
-  static constexpr auto pull_fn(A const& f, V const&...) {
-    return detail::pull_fn<sizeof...(V), A>{f};
+  constexpr auto pull_fn(A const& f, V const&...) const {
+    return detail::pull_fn<sizeof...(V), A>{f, used};
   }
   template <class I, class A, class... V, class... Flag>
   static constexpr auto batched_fn(I const& in, A const& f, operand<V, Flag> const&...) {

@@ -25,10 +25,11 @@ struct drawing_fn {
 struct drawing_pull_fn {
   boxed_function f;
   int operands; // of f
+  used_results used{};
   template <class P>
   P operator()(P const& x) const {
     P const given = joined(part(x, 0, 1 + operands), part(x, 2 + operands, x.size()));
-    P const g = checkpoint_operator<>()({boxed_pull_fn{f, operands}}, given, attributes(dims{1}));
+    P const g = checkpoint_operator<>()({boxed_pull_fn{f, operands, used.without_first()}}, given, attributes(dims{1}));
     return joined(P(constant_zeros(x[0])), g);
   }
 };

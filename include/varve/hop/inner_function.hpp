@@ -61,11 +61,13 @@ struct dual_trees_fn {
   }
 };
 
-/// Maps (operands..., cotangents of the results...) to the tuple of cotangents of the operands, by running the function
-/// again in reverse mode.
+/// Maps (operands..., cotangents of the results, of which those of used ones are read...) to the tuple of cotangents of
+/// the operands, by running the function again in reverse mode.
 template <std::size_t N, class F>
 struct pull_fn {
   [[no_unique_address]] F f;
+  used_results used{};
+  used_in_steps* watch = nullptr; // told what each call finds
   template <class... X>
   constexpr auto operator()(X const&... x) const {
     return [&]<std::size_t... K, std::size_t... G>(std::index_sequence<K...>, std::index_sequence<G...>) {
@@ -75,7 +77,9 @@ struct pull_fn {
         return vjp(with_captures, nth<K>(x...)...);
       }();
       auto const g = tree_unflatten<std::remove_cvref_t<decltype(run.first)>>(std::tie(nth<N + G>(x...)...));
-      return std::apply([&](auto const&... c) { return std::make_tuple(or_zeros(c, nth<K>(x...))...); }, run.second(g));
+      auto const found = run.second(g, watch ? watch->now : used);
+      if (watch) watch->add(run.second.reached());
+      return std::apply([&](auto const&... c) { return std::make_tuple(or_zeros(c, nth<K>(x...))...); }, found);
     }(std::make_index_sequence<N>{}, std::make_index_sequence<sizeof...(X) - N>{});
   }
   template <std::size_t M, class G, class... V>

@@ -34,6 +34,8 @@ public:
     captures_.push_back({e, {}, false});
     return static_cast<int>(captures_.size()) - 1;
   }
+  /// Nodes whose cotangent is handed out have their hooks called, as if they ran (`backward` with inputs).
+  void call_hooks_of_captured() { hooks_of_captured_ = true; }
   T const& captured(int k) const { return captures_[k].value; }
   bool reached(int k) const { return captures_[k].reached; }
 
@@ -197,12 +199,18 @@ private:
     delete t.rest;
     t.rest = nullptr;
   }
+  VARVE_COLD static void call_hooks(grad_node& n, boxed_args g) {
+    n.extra->before(n, g);
+    boxed_args nothing;
+    for (int k = 0; k < n.count; ++k) nothing.push_back(T());
+    n.extra->after(n, nothing, g);
+  }
   void hand_out(grad_node& n, boxed_args& g) {
     for (auto& c : captures_)
       if (c.at.to() == &n) c.value = g[static_cast<int>(c.at.nr())];
   }
 
-  bool keep_, owns_marks_;
+  bool keep_, owns_marks_, hooks_of_captured_ = false;
   std::uint64_t id_ = next_layer_id();
   backward_run* outer_;
   level_seen_again outer_level_ = this_thread_sees_again;
@@ -278,7 +286,11 @@ void backward_run<T>::run() {
     boxed_args g(static_cast<T&&>(tasks[k].first));
     if (n.results > 1) take_rest(tasks[k], g);
     if (n.extra) n.extra->arrived(n, g);
-    if (tasks[k].is_captured) hand_out(n, g);
+    if (tasks[k].is_captured) {
+      hand_out(n, g);
+      if (hooks_of_captured_ && n.extra && !tasks[k].needed && !n.type->is_leaf) [[unlikely]]
+        call_hooks(n, g);
+    }
     bool const added = n.count == 1 && tasks[k].needed && n.next[0] && adds_part(n, g);
     boxed_args out = tasks[k].needed && !added ? cotangents_of_operands(n, g) : boxed_args();
     for (int i = 0; i < n.count; ++i) {

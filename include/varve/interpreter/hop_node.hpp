@@ -2,6 +2,7 @@
 #pragma once
 #include <varve/core/tree.hpp>
 #include <varve/interpreter/tape.hpp>
+#include <varve/interpreter/used_results.hpp>
 
 namespace varve::detail {
 
@@ -49,12 +50,18 @@ struct hop_node : tape_node {
     };
     auto const gradients = [&]<std::size_t... K>(std::index_sequence<K...>) {
       [[maybe_unused]] auto const results = tree_leaves(y);
+      if constexpr (requires { op.used; }) {
+        (op.used.set(static_cast<int>(K), std::get<K>(out).set), ...);
+        op.close_used(pred, operands, cotangent(std::get<K>(out), std::get<K>(results))...);
+      }
       return rules<typename Op::tag>::pull(op, pred, operands, cotangent(std::get<K>(out), std::get<K>(results))...);
     }(std::make_index_sequence<std::tuple_size_v<decltype(out)>>{});
-    (give(std::get<I>(targets), std::get<I>(gradients)), ...);
+    (give(static_cast<int>(I), std::get<I>(targets), std::get<I>(gradients)), ...);
   }
   template <class S, class G>
-  constexpr void give(S const& to, G const& g) {
+  constexpr void give([[maybe_unused]] int operand, S const& to, G const& g) {
+    if constexpr (requires { op.used; })
+      if (!op.reaches(operand)) return;
     if constexpr (!is_none<S>)
       if (to) to->add(owner->tower, g);
   }

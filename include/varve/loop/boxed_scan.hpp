@@ -20,7 +20,7 @@ struct boxed_loop : boxed_scan {
 template <class Tag>
 class boxed_loop_operator : public higher_order_operator {
 public:
-  boxed_loop_operator() : higher_order_operator(Tag::op_name, Tag::signature) {
+  boxed_loop_operator() : higher_order_operator(hop_handle<Tag>) {
     impl(dispatch_key::composite_explicit,
          [](boxed_hop const& c, auto const& x) { return boxed_scan::of(c, nullptr).run(x); });
     shared("jvp", [](auto const& in, auto const& op, auto const& x) { return rules<scan_t>::jvp(in, op, x); });
@@ -36,7 +36,7 @@ public:
       }
       auto const step = traced(op.f, primal, captures, 1, going[0]);
       step.refuse_writes(true);
-      op.f = step.call;
+      op.f = step.call, op.reach = step.reach;
       if (op.condition) {
         auto const condition = traced(op.condition, primal, captures);
         if (condition.draws)
@@ -76,8 +76,8 @@ private:
       P step_in = below([&] { return op.operands_of_step(real, 0); });
       P const first = step_in;
       P const going = below([&] { return op.going(around.lanes, first); });
-      op.f = traced(op.f, first, captures, around.hidden + 1, going[0], around.host).call;
-      if (op.condition) op.condition = traced(op.condition, first, captures, around.hidden + 1, {}, around.host).call;
+      op.f = traced(op.f, first, captures, around.hidden + 1, going[0], &around).call;
+      if (op.condition) op.condition = traced(op.condition, first, captures, around.hidden + 1, {}, &around).call;
       P all = x;
       for (auto const& t : captures) {
         if (around.is_mode() && t.has_history() && is_grad_enabled()) // recorded calls have given them as operands

@@ -31,6 +31,8 @@ struct boxed_scan {
   layer* self = nullptr;
   /// The step without the state of the generator, where that is the first value carried.
   boxed_function bare{};
+  used_results used{};
+  list<std::uint64_t> reach{}; // of the step, if it is a graph: `reached_inputs`
 
   static boxed_scan of(boxed_hop const& c, layer* self) {
     dims const &how = c.at[0], &size = c.at[1];
@@ -58,6 +60,7 @@ struct boxed_scan {
     if (carried == 0 && c > 0) r.op = &scan_operator<>();
     r.f = alike(f, std::move(g)), r.condition = alike(condition, std::move(w));
     r.carried = c, r.scanned = x, r.reverse = backwards;
+    r.used = {}, r.reach = {};
     return r;
   }
   /// What is made of a function that keeps no values keeps none.
@@ -70,6 +73,8 @@ struct boxed_scan {
     boxed_scan r = with(drawing_fn{f}, carried + 1, scanned, reverse,
                         condition ? B(condition_behind_count<B>{condition}) : condition);
     r.bare = f;
+    r.reach.push_back(0); // by the state of the generator nothing is differentiated
+    for (auto const of : reach) r.reach.push_back(of << 1);
     return r;
   }
   boxed_scan here() const {
@@ -99,13 +104,20 @@ struct boxed_scan {
   boxed_scan over_count() const {
     boxed_scan r = with(step_without_count<B, int>{f, carried}, carried, scanned, reverse, B());
     r.op = &scan_operator<>(), r.counted = r.outputs = true;
+    r.used = used, r.reach = reach;
     if (bare) r.bare = step_without_count<B, int>{bare, carried - 1};
     return r;
   }
+  /// Told which results have cotangents: those that later steps have for what is carried count too.
+  void close_used() { used = used.in_steps(carried, reach); }
+  /// Does an operand have a cotangent then?
+  bool reaches(int operand) const {
+    return reach.empty() || (operand < carried && used[operand]) || used.reach(reach, operand);
+  }
   template <class P>
   boxed_function pull_fn(P const& operands) const {
-    if (bare) return drawing_pull_fn{bare, operands.size() - 1};
-    return boxed_pull_fn{f, operands.size()};
+    if (bare) return drawing_pull_fn{bare, operands.size() - 1, used};
+    return boxed_pull_fn{f, operands.size(), used};
   }
   template <class D>
   static boxed_args tangents(D const& d) {

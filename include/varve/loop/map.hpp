@@ -8,6 +8,8 @@ namespace varve {
 struct map_t {
   static constexpr auto op_name = "map";
   static constexpr auto backward_name = "MapBackward";
+  static constexpr int given_from = 0;
+  static constexpr int carried(attributes const& at) { return static_cast<int>(at[0][0]); }
   static constexpr dims lengths(attributes const& at) { return {at[0][1]}; }
   static constexpr hop_signature signature{"(GraphModule f, Tensor[] xs, Tensor[] pos_args) -> Tensor[]", &lengths};
 };

@@ -9,6 +9,8 @@ namespace varve {
 struct scan_t {
   static constexpr auto op_name = "scan";
   static constexpr auto backward_name = "ScanBackward";
+  static constexpr int given_from = 0;
+  static constexpr int carried(attributes const& at) { return static_cast<int>(at[0][0]); }
   static constexpr dims lengths(attributes const& at) { return {at[0][0], at[0][1]}; }
   static constexpr hop_signature signature{
       "(GraphModule combine_fn, Tensor[] init, Tensor[] xs, bool reverse, Tensor[] additional_inputs) -> Tensor[]",

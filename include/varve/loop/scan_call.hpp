@@ -60,6 +60,8 @@ struct scan_call {
   [[no_unique_address]] N length;
   bool reverse = false;
   [[no_unique_address]] End end{};
+  detail::used_results used{}, reached{};
+  detail::used_in_steps* watch = nullptr;
   static constexpr bool end_is_open = End::open;
   static constexpr char const* name() { return tag::op_name; }
 
@@ -104,11 +106,34 @@ struct scan_call {
   /// The loop over as many rows as it is told.
   constexpr auto over_count() const {
     using step = detail::step_without_count<F, C>;
-    return with(step{f, carried}, carried, scanned, reverse, detail::after_rows<true>{});
+    auto r = with(step{f, carried}, carried, scanned, reverse, detail::after_rows<true>{});
+    r.used = used, r.watch = watch;
+    return r;
+  }
+  /// Told which results have cotangents: those count too that later steps have for what is carried. What reaches what
+  /// a run of the pullback tells, whose results nobody takes; of a trace it is repeated, since it shows one step.
+  template <class S, class P, class... G>
+  constexpr void close_used(S const& saved, P const& operands, G const&... g) {
+    if constexpr (C::value > 0) {
+      if (used.all()) return;
+      for (bool grown = true; grown;) {
+        detail::used_in_steps found(used, C::value);
+        scan_call watched = *this;
+        watched.watch = &found;
+        (void)rules<tag>::pull(watched, saved, operands, g...);
+        grown = found.all != used && found.steps == 1;
+        used = found.all, reached = found.reached;
+      }
+    }
+  }
+  /// Does an operand have a cotangent then?
+  constexpr bool reaches(int operand) const {
+    constexpr int counts = End::open ? 1 : 0; // of a while_loop the pullback is given the count behind what is carried
+    return operand < C::value ? used[operand] : reached[operand + counts];
   }
   template <class... V>
   constexpr auto pull_fn(std::tuple<V...> const&) const {
-    return detail::pull_fn<sizeof...(V), F>{f};
+    return detail::pull_fn<sizeof...(V), F>{f, used, watch};
   }
   template <class... D>
   static constexpr auto tangents(D const&... d) {

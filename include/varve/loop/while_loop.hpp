@@ -13,6 +13,8 @@ namespace varve {
 struct while_loop_t {
   static constexpr auto op_name = "while_loop";
   static constexpr auto backward_name = "WhileLoopBackward";
+  static constexpr int given_from = 0;
+  static constexpr int carried(attributes const& at) { return static_cast<int>(at[0][0]); }
   static constexpr dims lengths(attributes const& at) { return {at[0][0]}; }
   static constexpr hop_signature signature{
       "(GraphModule cond_fn, GraphModule body_fn, Tensor[] carried_inputs, Tensor[] additional_inputs) -> Tensor[]",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/interpreter/static_level.hpp>
+#include <varve/interpreter/used_results.hpp>
 #include <varve/transform/dynamic_scope.hpp>
 
 namespace varve {
@@ -129,11 +130,20 @@ public:
     tape_.clear();
     tree_map(
         [&](auto const& y, auto const& c) {
-          using V = std::remove_cvref_t<decltype(y)>;
-          if constexpr (at_level<V, level>) seed(y, detail::viewed(c));
+          seed_leaf(y, c);
           return 0;
         },
         t, g);
+    tape_.pull();
+  }
+  /// ... of those leaves that are used. `t` and `g` are of one structure.
+  template <class Y, class G>
+  constexpr void backward(Y const& t, G const& g, detail::used_results const& used) {
+    tape_.clear();
+    auto const seed_leaves = [&]<std::size_t... K>(auto const& y, auto const& c, std::index_sequence<K...>) {
+      ((used[static_cast<int>(K)] ? seed_leaf(std::get<K>(y), std::get<K>(c)) : void()), ...);
+    };
+    seed_leaves(tree_leaves(t), tree_leaves(g), std::make_index_sequence<detail::leaf_count<Y>()>{});
     tape_.pull();
   }
   /// The collected cotangents of a tracked tree; zeros where nothing arrived.
@@ -156,6 +166,21 @@ public:
           t);
   }
 
+  /// For which leaves of a tracked tree one arrived.
+  template <class T>
+  constexpr detail::used_results reached(T const& t) const {
+    detail::used_results r;
+    int k = 0;
+    auto const leaf = [&](auto const& v) {
+      using V = std::remove_cvref_t<decltype(v)>;
+      if constexpr (at_level<V, level>) r.set(k, v.extra->set);
+      else r.set(k, false);
+      ++k;
+    };
+    std::apply([&](auto const&... v) { (leaf(v), ...); }, tree_leaves(t));
+    return r;
+  }
+
 private:
   using like = decltype(detail::traced_among(std::declval<F const&>(), std::declval<X const&>()...));
   /// A leaf of the tape. Beside values of a trace static ones become its constants: their cotangents are values of the
@@ -174,6 +199,10 @@ private:
     interpreter i{};
     i.record_on = &tape_;
     return i;
+  }
+  template <class Y, class G>
+  constexpr void seed_leaf([[maybe_unused]] Y const& y, [[maybe_unused]] G const& g) {
+    if constexpr (at_level<Y, level>) seed(y, detail::viewed(g));
   }
   template <class Y, class G>
   constexpr void seed(Y const& y, G const& g) {

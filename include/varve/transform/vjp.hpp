@@ -60,6 +60,14 @@ struct pullback {
     scope->backward(y, g);
     return scope->gradient(in);
   }
+  /// ... of the leaves of the result that are used: of the others there is no cotangent.
+  template <class G>
+  constexpr auto operator()(G const& g, detail::used_results const& used) const {
+    scope->backward(y, g, used);
+    return scope->gradient(in);
+  }
+  /// Which arguments had a cotangent in the last call.
+  constexpr detail::used_results reached() const { return scope->reached(in); }
 };
 
 /// `auto [y, pull] = vjp(f, x...)`: the value of f and its pullback; `pull(g)` is a tuple with one cotangent per
