@@ -491,9 +491,12 @@ TEST_CASE("library: errors name the operator, who refuses, and what to do", "[di
   CHECK_THROWS_WITH(vv::grad([&](tensor const& v) { return vv::sum(call(v)); })(x),
                     ContainsText("mylib::bare and the transform grad; register one with op.impl(\"grad\", rule)"));
   one_type declining;
+  {
+    vv::infra_mode_guard const on(vv::infra_mode::proxy, declining);
+    CHECK_THROWS_WITH(call(x), ContainsText("mylib::bare and the mode") &&
+                                   ContainsText("one_type; register one with op.impl_mode<mode>(rule)"));
+  }
   vv::mode_guard const on{declining};
-  CHECK_THROWS_WITH(call(x), ContainsText("mylib::bare and the mode") &&
-                                 ContainsText("one_type; register one with op.impl_mode<mode>(rule)"));
   CHECK_THROWS_WITH(x + x, ContainsText("add: all modes declined") && ContainsText("one_type") &&
                                ContainsText("let the process of one of them return a tensor"));
 }

@@ -3,6 +3,7 @@
 #include "../sample/value.hpp"
 
 #include <varve/export.hpp>
+#include <varve/fft.hpp>
 #include <varve/mode/all.hpp>
 #include <varve/varve.hpp>
 
@@ -448,4 +449,13 @@ TEST_CASE("export: what a write saves for a gradient in the program has a deriva
   vv::sum(vv::export_program(slope)(b)(b)[0]).backward();
   CHECK(difference(b.grad(), a.grad(), 1e-14) == "");
   CHECK(difference(a.grad(), -vv::cos(a.detach()), 1e-14) == "");
+}
+
+TEST_CASE("export of a derivative that is complex", "[export][complex]") {
+  auto const f = [](tensor const& v) {
+    return vv::jvp([](tensor const& u) { return vv::fft::rfft(u); }, std::tuple(v), std::tuple(v * 2.0)).second;
+  };
+  tensor const x{1.0, 2.0, 4.0};
+  CHECK(vv::allclose(vv::real(vv::export_program(f)(x)(x)[0]), vv::real(f(x))));
+  CHECK(vv::allclose(vv::imag(vv::export_program(f)(x)(x)[0]), vv::imag(f(x))));
 }

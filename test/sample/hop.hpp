@@ -147,9 +147,7 @@ inline void add_loops(std::vector<hop_row>& to) {
                                                   [](t y, t w) { return tensor(y * (vv::cos(w) + 1.5)); }, x[0] + 2.0,
                                                   x[1])};
                 },
-                {{3}, {3}},
-                plain,
-                {unbounded[1]}});
+                {{3}, {3}}});
   to.push_back({"while_loop",
                 "until the sum is large",
                 [](v x) {

@@ -53,6 +53,10 @@ struct op_handle {
   /// Of a higher-order operator: its result is that of its function on operands 1, 2, ...; with the random numbers that
   /// follow from operand 0?
   bool is_call = false, draws_from_state = false;
+  /// ... results are those of its function, or of one of its functions, which is given the operands from this one on;
+  /// -1: of no function. Of a loop the first `carried` results are given to the next step in the place of its operands.
+  int given_from = -1;
+  int (*carried)(attributes const& at) = nullptr;
   /// ... do calls of one name, which operand 0 is, share their function where it is the same (`share_regions`)?
   bool shares_region = false;
   /// ... does its function write into operand 1, of which the call gives it a copy? Passes leave it as it is.

@@ -43,7 +43,8 @@ struct boxed_hop {
 };
 
 /// A higher-order operator of the dynamic world: a name and one rule per dispatch key, kind of transform, type of mode,
-/// and type of subclass (HO-3). What has no rule refuses the call with an error that names both. Registering is safe
+/// and type of subclass (HO-3). Modes and subclasses without a rule see the operators inside of its functions instead;
+/// what else has no rule refuses the call with an error that names both. Registering is safe
 /// against calls on other threads: rules are a list that only grows in front. The operator must outlive its calls.
 /// (What is a template without need costs nothing unless used.)
 class higher_order_operator {
@@ -51,7 +52,11 @@ public:
   /// The signature is what schemas of its calls are made of (`schema_of`); one with a `!` says that the operator writes
   /// into operands.
   explicit higher_order_operator(char const* name, hop_signature const& s = {})
-      : name_(name), signature_(s), written_(std::strchr(s.text, '!') != nullptr) {
+      : higher_order_operator(name, s, nullptr) {}
+  /// An operator whose calls are nodes of graphs: name and signature are those of the node.
+  explicit higher_order_operator(op_handle const& node) : higher_order_operator(node.name, node.signature, &node) {}
+  higher_order_operator(char const* name, hop_signature const& s, op_handle const* node)
+      : name_(name), signature_(s), node_(node), written_(std::strchr(s.text, '!') != nullptr) {
     operators& all = list();
     detail::spin_lock::held const on(all.lock);
     next_ = all.first;
@@ -78,6 +83,8 @@ public:
 
   char const* name() const { return name_; }
   hop_signature const& signature() const { return signature_; }
+  /// What its calls are in graphs; null of operators that a program defines.
+  op_handle const* node() const { return node_; }
   /// Null when there is none of that name.
   static higher_order_operator* find(char const* name) {
     operators& all = list();
@@ -85,6 +92,13 @@ public:
     for (auto* o = all.first; o; o = o->next_)
       if (std::strcmp(o->name_, name) == 0) return o;
     return nullptr;
+  }
+  /// Calls `f(operator)` for each there is; `f` may make none.
+  template <class F>
+  static void for_each(F const& f) {
+    operators& all = list();
+    detail::spin_lock::held const on(all.lock);
+    for (auto* o = all.first; o; o = o->next_) f(*o);
   }
 
   /// A kernel `(boxed_hop const&, boxed_args const&)` for a key; `composite_explicit` serves every backend.
@@ -114,6 +128,11 @@ public:
         [f = std::move(f)](void* m, boxed_hop const& op, boxed_args const& x) mutable -> boxed_args {
           return f(*static_cast<Mode*>(m), op, x);
         });
+  }
+  /// Is there a rule for modes of a type?
+  template <class Mode>
+  bool has_mode() const {
+    return search({dispatch_key::dispatch_mode, &name_of_type<Mode>, ""});
   }
   /// A rule `(boxed_hop const&, boxed_args const&)` for operands of a subclass (HO-6).
   template <class F>
@@ -208,11 +227,11 @@ private:
   boxed_args call_transform(boxed_hop const& op, boxed_args const& x);
   template <class = void>
   boxed_args call_mode(boxed_hop const& op, layer_stack& stack, boxed_args const& x);
-  template <class = void>
-  boxed_args call_subclass(boxed_hop const& op, boxed_args const& x);
+  rule* rule_of_subclass(boxed_args const& x) const;
 
   char const* name_;
   hop_signature signature_;
+  op_handle const* node_;
   bool written_;
   bool passes_ = false;
   higher_order_operator* next_ = nullptr;
@@ -283,10 +302,9 @@ boxed_args higher_order_operator::call_mode(boxed_hop const& op, layer_stack& st
   bool const traces = mode.kind->is_trace(); // by the rule of traces, whichever their host
   rule* const r = traces ? search({dispatch_key::transform, nullptr, "trace"})
                          : search({dispatch_key::dispatch_mode, mode.kind->mode_type, ""});
-  bool const passes = !r && !mode.kind->process_hop;
-  if (passes && last)
-    refuse("mode", mode.kind->name,
-           "register one with op.impl_mode<mode>(rule), or let the mode say supports_higher_order_operators");
+  bool const passes = !r && !mode.kind->process_hop; // a mode that says nothing sees what the functions do
+  if (passes && last && &stack != &s.modes)          // infra modes are to know whole programs
+    refuse("mode", mode.kind->name, "register one with op.impl_mode<mode>(rule)");
   std::vector<boxed_function> inside;
   for (auto const& f : op.functions)
     inside.push_back([f, done, &stack, &mode, sees = !r](boxed_args const& a) {
@@ -300,16 +318,13 @@ boxed_args higher_order_operator::call_mode(boxed_hop const& op, layer_stack& st
   return r ? (*r)(traces ? &mode : mode.object, within, x) : mode.kind->process_hop(mode, within, x);
 }
 
-template <class>
-boxed_args higher_order_operator::call_subclass(boxed_hop const& op, boxed_args const& x) {
-  char const* tried = "";
+VARVE_LIBRARY higher_order_operator::rule* higher_order_operator::rule_of_subclass(boxed_args const& x) const {
   for (auto const& t : x) {
     if (!t.defined() || !t.object()) continue;
     for (auto const* type = &t.object()->type(); type; type = type->base)
-      if (rule* const r = search({dispatch_key::subclass, type, ""})) return (*r)(nullptr, op, x);
-    tried = t.object()->type().name;
+      if (rule* const r = search({dispatch_key::subclass, type, ""})) return r;
   }
-  refuse("subclass", tried, "register one with op.impl_subclass(type, rule)");
+  return nullptr;
 }
 
 template <class>
@@ -335,7 +350,13 @@ boxed_args higher_order_operator::redispatch(boxed_hop const& op, dispatch_key_s
         return call(op, plain);
       }
     }
-    if (k == dispatch_key::subclass) return call_subclass(op, x);
+    if (k == dispatch_key::subclass) { // one that has no rule sees what the functions do
+      if (rule* const r = rule_of_subclass(x)) return (*r)(nullptr, op, x);
+      keys = keys.below(k);
+      if (rule* const r = keys.empty() ? rule_for(dispatch_key::composite_explicit) : nullptr)
+        return (*r)(nullptr, op, x);
+      continue;
+    }
     if (is_autograd(k)) {
       // The rule is for calls that have a gradient to record; all others pass (HO-9).
       bool recorded = false;

@@ -11,15 +11,7 @@
 #include <varve/export/exported_program.hpp>
 #include <varve/functional/functional_function.hpp>
 #include <varve/graph/verify.hpp>
-#include <varve/hop/boxed_cond.hpp>
-#include <varve/hop/call_on_copy.hpp>
-#include <varve/hop/out_dtype.hpp>
-#include <varve/hop/run_const_graph.hpp>
-#include <varve/hop/with_effects.hpp>
-#include <varve/hop/wrap.hpp>
-#include <varve/hop/wrap_activation_checkpoint.hpp>
-#include <varve/loop/boxed_while_loop.hpp>
-#include <varve/loop/map.hpp>
+#include <varve/fake/known_operators.hpp>
 #include <varve/pass/inline_calls.hpp>
 
 #include <algorithm>
@@ -244,15 +236,14 @@ private:
   std::size_t at_ = 0, start_ = 0; // where the last word began
 };
 
-/// An operator of a graph by its name: those of this program.
+/// An operator of a graph by its name: those of graphs, those of this program, with functions and without.
 inline op_handle const* handle_of_name(std::string const& name) {
   for (op_handle const* h :
-       {&placeholder_handle, &constant_handle, &getitem_handle, &sym_numel_handle, &hop_handle<cond_t>,
-        &hop_handle<scan_t>, &hop_handle<map_t>, &hop_handle<while_loop_t>, &hop_handle<wrap_activation_checkpoint_t>,
-        &hop_handle<with_effects_t>, &hop_handle<run_const_graph_t>, &hop_handle<wrap_t>,
-        &hop_handle<invoke_subgraph_t>, &hop_handle<strict_mode_t>, &hop_handle<out_dtype_t>,
-        &hop_handle<auto_functionalized_t>, &hop_handle<custom_function_t>})
+       {&placeholder_handle, &constant_handle, &getitem_handle, &sym_numel_handle, &hop_handle<custom_function_t>})
     if (name == h->name) return h;
+  know_higher_order_operators();
+  if (higher_order_operator const* const o = higher_order_operator::find(name.c_str()); o && o->node())
+    return o->node();
   op_table const* const t = ops::find(name.c_str());
   return t ? t->node() : nullptr;
 }
@@ -513,10 +504,8 @@ private:
 } // namespace detail
 
 namespace detail {
-/// True if a reader of the text finds the operator by its name. (The writer refuses `hints_wrapper` itself.)
-inline bool is_known_by_name(op_handle const& op) {
-  return &op == &hop_handle<hints_wrapper_t> || handle_of_name(op.name) == &op;
-}
+/// True if a reader of the text finds the operator by its name.
+inline bool is_known_by_name(op_handle const& op) { return handle_of_name(op.name) == &op; }
 } // namespace detail
 
 /// A program as text, without its state. Calls that are not known by name, such as composites that a trace kept, have

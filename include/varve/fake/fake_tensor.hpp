@@ -38,6 +38,7 @@ struct fake_memory final : subclass_object {
   tensor constant(tensor const& t) const override;
   extent const* symbol_of(tensor const& t) const override;
   tensor in_its_mode(tensor (*make)(void const*), void const* f) const override;
+  tensor either(tensor const& a, tensor const& b) const override;
   tensor rebuilt(tensor const*) const override;
 
   static fake_memory& of_tensor(tensor const& t) { return *static_cast<fake_memory*>(t.object()); }

@@ -1,15 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/fake/fake_mode.hpp>
-#include <varve/hop/boxed_cond.hpp>
-#include <varve/hop/call_on_copy.hpp>
-#include <varve/hop/out_dtype.hpp>
-#include <varve/hop/run_const_graph.hpp>
-#include <varve/hop/with_effects.hpp>
-#include <varve/hop/wrap.hpp>
-#include <varve/hop/wrap_activation_checkpoint.hpp>
-#include <varve/loop/boxed_while_loop.hpp>
-#include <varve/loop/map.hpp>
+#include <varve/fake/known_operators.hpp>
 #include <varve/shape/environment.hpp>
 
 /// @file
@@ -36,13 +28,13 @@ boxed_args fresh(Mode& mode, boxed_args const& like) {
   return tree_map([&](tensor const& t) { return fresh(mode, t, t.sizes()); }, like);
 }
 
-/// A size of a result that two branches give (CD-8, CD-9): what both make of sizes of arguments is kept, else it is a
-/// new size, of which is known what both may be.
+/// A size of a result that two branches give (CD-8, CD-9): what both make of the sizes that were known before, of the
+/// first symbols, is kept, else it is a new size, of which is known what both may be.
 template <class Mode>
-extent merged_size(Mode& mode, extent a, extent b, meta const& of_a, meta const& of_b) {
+extent merged_size(Mode& mode, extent a, extent b, meta const& of_a, meta const& of_b, std::size_t known) {
   shape_environment* const e = mode.environment();
-  bool const data = e && (e->depends_on_data(a) || e->depends_on_data(b));
-  if (known_equal(a, b) && !data) return a;
+  bool const data = e && (e->depends_on_data(a, known) || e->depends_on_data(b, known));
+  if (!data && (known_equal(a, b) || (e && e->statically_known_true(relation::equal, a, b)))) return a;
   if (!e) require_alike(of_a, of_b); // refuses
   return e->unbacked_between(e->range(a), e->range(b));
 }
@@ -71,12 +63,12 @@ inline bool shows_again(layout const& l) {
 /// The result of two branches of which data choose one (CD-7, CD-8, CD-10). It lies by rows where a branch has no
 /// order.
 template <class Mode>
-tensor merged(Mode& mode, tensor const& a, tensor const& b) {
+tensor merged(Mode& mode, tensor const& a, tensor const& b, std::size_t known) {
   meta const of_a = meta_of(a), of_b = meta_of(b);
   if (a.dtype() != b.dtype() || a.dim() != b.dim()) require_alike(of_a, of_b); // refuses
   layout const la = a.where(), lb = b.where();
   layout r = la;
-  for (int k = 0; k < la.sizes.n; ++k) r.sizes[k] = merged_size(mode, la.sizes[k], lb.sizes[k], of_a, of_b);
+  for (int k = 0; k < la.sizes.n; ++k) r.sizes[k] = merged_size(mode, la.sizes[k], lb.sizes[k], of_a, of_b, known);
   dims order = order_of_strides(mode, la);
   bool const alike = order == order_of_strides(mode, lb);
   if (!alike && (shows_again(la) || shows_again(lb)))
@@ -95,14 +87,26 @@ tensor merged(Mode& mode, tensor const& a, tensor const& b) {
   tensor const t = fresh(mode, a.has_history() ? a : b, r.sizes);
   return t.has_history() ? t : t.with_layout(r, false);
 }
-/// `cond`: both branches.
+inline tensor fake_memory::either(tensor const& a, tensor const& b) const {
+  fake_mode mode(of);
+  shape_environment* const e = mode.environment();
+  bool data = false;
+  for (tensor const& t : {a, b})
+    for (extent const s : t.sizes()) data = data || (e && e->depends_on_data(s));
+  return data ? merged(mode, a, b, e->symbols().size()) : tensor();
+}
+/// A call of one function, which decides nothing, or of two of which data choose one.
 template <class Mode>
-boxed_args fake_cond(Mode& mode, boxed_hop const& call, boxed_args const& x) {
-  boxed_args const in = part(x, 1, x.size());
+boxed_args fake_call(Mode& mode, boxed_hop const& call, boxed_args const& x) {
+  op_handle const& node = *call.op->node();
+  boxed_args in = part(x, node.given_from, x.size());
+  if (node.writes_copy) in[0] = fresh(mode, in[0], in[0].sizes());
+  if (call.functions.size() == 1) return run_inside(mode, call.functions[0], in, false);
+  std::size_t const known = mode.environment() ? mode.environment()->symbols().size() : 0;
   boxed_args const a = run_inside(mode, call.functions[0], in), b = run_inside(mode, call.functions[1], in);
   if (a.size() != b.size())
     refuse::with<shape_error>("varve: cond: both functions must return the same number of values");
-  return tree_map([&](tensor const& u, tensor const& v) { return merged(mode, u, v); }, a, b);
+  return tree_map([&](tensor const& u, tensor const& v) { return merged(mode, u, v, known); }, a, b);
 }
 /// The row of one step.
 template <class Mode>
@@ -112,16 +116,16 @@ tensor row(Mode& mode, tensor const& x) {
   fake_mode_guard const on(mode);
   return mode.forgotten(clone(select(static_cast<dependent<tensor, Mode> const&>(x), 0, 0)));
 }
-/// A loop: one step, whatever their number. How many steps a `while_loop` makes is not known, nor how many rows it
-/// would keep for a gradient.
+/// A loop: one step, whatever their number. How many steps a `while_loop` makes is not known, nor, without a bound, how
+/// many rows it would keep for a gradient.
 template <class Mode>
 boxed_args fake_loop(Mode& mode, boxed_hop const& call, boxed_args const& x) {
   boxed_scan const op = boxed_scan::of(call, nullptr);
-  if (op.counted || (op.condition && op.outputs))
+  if (op.condition && op.outputs && known_equal(op.length, 0))
     refuse::with<data_dependent_error>(
         (std::string("varve: ") + op.op->name() +
          ": its gradient keeps a row for each step, and how many there are depends on data, "
-         "which fake tensors have not; use scan")
+         "which fake tensors have not; say how many there are at most, while_loop<100>(...), or use scan")
             .c_str());
   boxed_args step;
   extent rows = op.length;
@@ -140,33 +144,18 @@ boxed_args fake_loop(Mode& mode, boxed_hop const& call, boxed_args const& x) {
   for (int k = op.carried; k < y.size(); ++k) r.push_back(fresh(mode, y[k], prepend(y[k].sizes(), dims{rows})));
   return r;
 }
-/// A call: the function, behind what names the call.
+/// Registers the rule of an operator: what a call gives its functions its node in graphs says.
 template <class Mode>
-boxed_args fake_region(Mode& mode, boxed_hop const& call, boxed_args const& x) {
-  return run_inside(mode, call.functions[0], part(x, 1, x.size()), false);
+void register_fake_rule(higher_order_operator& op) {
+  if (op.node() && !op.template has_mode<Mode>())
+    op.template impl_mode<Mode>(op.node()->carried ? &fake_loop<Mode> : &fake_call<Mode>);
 }
-/// ... that writes into a copy of the first operand.
-template <class Mode>
-boxed_args fake_call_on_copy(Mode& mode, boxed_hop const& call, boxed_args const& x) {
-  boxed_args in = part(x, 1, x.size());
-  in[0] = fresh(mode, in[0], in[0].sizes());
-  return run_inside(mode, call.functions[0], in, false);
-}
-
-/// Registers the rules, once.
+/// ... of all operators that are known, once.
 template <class Mode>
 void register_fake_rules() {
   static bool const once = [] {
-    cond_operator<>().template impl_mode<Mode>(&fake_cond<Mode>);
-    scan_operator<>().template impl_mode<Mode>(&fake_loop<Mode>);
-    loop_operator<map_t>().template impl_mode<Mode>(&fake_loop<Mode>);
-    loop_operator<while_loop_t>().template impl_mode<Mode>(&fake_loop<Mode>);
-    for (auto* op : {&checkpoint_operator<>(), &region_operator<wrap_t>(), &region_operator<invoke_subgraph_t>(),
-                     &region_operator<hints_wrapper_t>(), &region_operator<strict_mode_t>(),
-                     &region_operator<run_const_graph_t>(), &region_operator<with_effects_t>(),
-                     &region_operator<out_dtype_t>()})
-      op->template impl_mode<Mode>(&fake_region<Mode>);
-    region_operator<auto_functionalized_t>().template impl_mode<Mode>(&fake_call_on_copy<Mode>);
+    know_higher_order_operators();
+    higher_order_operator::for_each([](higher_order_operator& op) { register_fake_rule<Mode>(op); });
     return true;
   }();
   (void)once;

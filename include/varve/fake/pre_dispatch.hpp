@@ -42,7 +42,7 @@ public:
   }
 
 private:
-  known_composites() { region_operator<composite_call_t>().template impl_mode<fake_mode>(&fake_region<fake_mode>); }
+  known_composites() { register_fake_rule<fake_mode>(region_operator<composite_call_t>()); }
 
   std::mutex lock_;
   std::deque<op_handle> all_;

@@ -43,6 +43,8 @@ struct node {
   /// Written by `forward` of a custom function while the compiler traced: the text without the function, whose
   /// derivative is not that of the text. `interpret` refuses to be differentiated there.
   bool text = false;
+  /// Of a placeholder: the program takes it as if it lay by rows, since it writes into what a reshape of it shows.
+  bool by_rows = false;
 };
 
 /// A function with rules of its own that a graph made at run time calls: the first `operands` operands of the node are

@@ -17,8 +17,8 @@ namespace varve {
 
 namespace detail {
 /// What the sizes of a graph are in one call: of symbols that its arguments tell, and of those that operators have read
-/// of data until now. Checked as soon as they are known; shared with functions that outlive the call. Where a graph is
-/// run in a trace of symbolic sizes they are expressions of these.
+/// of data until now, or that results of operators with functions tell. Checked as soon as they are known; shared with
+/// functions that outlive the call. Where a graph is run in a trace of symbolic sizes they are expressions of these.
 template <class T = tensor>
 class sizes_of_call {
 public:
@@ -30,6 +30,15 @@ public:
     r.tell(s, number);
     r.settle(g, s);
     return std::make_shared<sizes_of_call const>(std::move(r));
+  }
+
+  /// ... that the result of a node with functions tells.
+  static std::shared_ptr<sizes_of_call const> with_result(std::shared_ptr<sizes_of_call const> r, graph const& g,
+                                                          dims const& sizes, dims const& found) {
+    for (int d = 0; d < sizes.n && d < found.n; ++d)
+      if (extent const e = sizes[d]; e.is_entry() && g.expressions[e].op == size_op::symbol && !r->is_known(e))
+        r = r->with(g, e, found[d]);
+    return r;
   }
 
   extent of(extent e) const { return e.is_entry() ? values_[static_cast<std::size_t>(e.entry())] : e; }
@@ -114,6 +123,10 @@ std::shared_ptr<sizes_of_call<T> const> sizes_of_call<T>::of_arguments(graph con
   for (node const& n : g.nodes)
     if (n.op == &handle<local_scalar_t> && n.at[0].n && n.at[0][0].is_entry())
       read[static_cast<std::size_t>(g.expressions[n.at[0][0]].a.number())] = true;
+    else if (n.regions_count > 0 || n.op == &getitem_handle)
+      for (extent const e : n.out.sizes)
+        if (e.is_entry() && g.expressions[e].op == size_op::symbol)
+          read[static_cast<std::size_t>(g.expressions[e].a.number())] = true;
   for (size_expression const* e = all; e != last; ++e)
     if (auto const s = static_cast<std::size_t>(e->a.number());
         e->op == size_op::symbol && !r.symbols_[s].told && !read[s])
@@ -199,6 +212,10 @@ boxed_args run_region(graph const& g, int r, boxed_args const& in, std::shared_p
       tensor const& v = in[static_cast<int>(nd.value)];
       if (dims const want = sizes ? sizes->expected(nd.out.sizes, v.sizes()) : nd.out.sizes; !(v.sizes() == want))
         refuse::shapes_do_not_match("graph (argument)", v.sizes(), want);
+      if (nd.by_rows && !v.is_contiguous())
+        refuse::argument_is_invalid("graph",
+                                    "it writes into an argument that it reshapes, and takes this one as lying by "
+                                    "rows; pass one that does, as contiguous(x) is");
       at(n).push_back(v);
     } else if (nd.op->kind == op_kind::constant) {
       at(n).push_back(constant_of<T>(g, nd));
@@ -234,6 +251,8 @@ boxed_args run_region(graph const& g, int r, boxed_args const& in, std::shared_p
       if (nd.op == &handle<as_strided_t> && !y.shares_storage(x[0])) refuse_stale_region(g, n);
       at(n).push_back(y);
     }
+    if (sizes && (nd.regions_count > 0 || nd.op == &getitem_handle) && at(n).size() == 1)
+      sizes = sizes->with_result(sizes, g, nd.out.sizes, at(n)[0].sizes());
   }
   boxed_args y;
   for (int k = 0; k < f.result_count; ++k) y.push_back(at(g.results[static_cast<std::size_t>(f.result_first + k)])[0]);

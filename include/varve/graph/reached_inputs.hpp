@@ -47,31 +47,30 @@ inline input_masks masks_of_call(graph const& g, node const& nd, input_masks con
 /// ... of the results of a function that is given values of such sets. What goes through integers and truth values does
 /// not count.
 inline input_masks masks_of_results(graph const& g, region const& f, input_masks const& given) {
-  input_masks of(g.nodes.size(), 0);
-  list<input_masks> calls(g.nodes.size(), input_masks());
-  auto const mask = [&](int n) {
-    return of[static_cast<std::size_t>(n)] | of[static_cast<std::size_t>(memory_of(g, n))];
-  };
+  auto const at = [&](int n) { return static_cast<std::size_t>(n - f.node_first); }; // edges stay in the function
+  input_masks of(static_cast<std::size_t>(f.node_count), 0);
+  list<input_masks> calls(static_cast<std::size_t>(f.node_count), input_masks());
+  auto const mask = [&](int n) { return of[at(n)] | of[at(memory_of(g, n))]; };
   for (int n = f.node_first; n < f.node_first + f.node_count; ++n) {
     node const& nd = g.nodes[static_cast<std::size_t>(n)];
-    auto& mine = of[static_cast<std::size_t>(n)];
+    auto& mine = of[at(n)];
     if (nd.op == &placeholder_handle) mine = given[static_cast<std::size_t>(nd.value)];
     input_masks operands;
     for (int k = 0; k < nd.count; ++k) operands.push_back(mask(g.edges[static_cast<std::size_t>(nd.first + k)]));
     if (nd.op == &getitem_handle) {
-      auto const& call = calls[static_cast<std::size_t>(g.edges[static_cast<std::size_t>(nd.first)])];
+      auto const& call = calls[at(g.edges[static_cast<std::size_t>(nd.first)])];
       auto const k = static_cast<std::size_t>(static_cast<index_t>(nd.at[0][0]));
       mine = k < call.size() ? call[k] : operands[0];
     } else {
       for (auto const m : operands) mine |= m;
       if (nd.regions_count > 0) {
-        auto& call = calls[static_cast<std::size_t>(n)] = masks_of_call(g, nd, operands);
+        auto& call = calls[at(n)] = masks_of_call(g, nd, operands);
         if (call.size() == 1) mine = call[0];
       }
     }
-    bool const several = nd.regions_count > 0 && calls[static_cast<std::size_t>(n)].size() > 1;
+    bool const several = calls[at(n)].size() > 1;
     if (!several && !has_derivatives(nd.out.type)) mine = 0;
-    if (nd.op->kind == op_kind::mutation) of[static_cast<std::size_t>(memory_of(g, n))] |= mine;
+    if (nd.op->kind == op_kind::mutation) of[at(memory_of(g, n))] |= mine;
   }
   input_masks r;
   for (int k = 0; k < f.result_count; ++k) r.push_back(mask(g.results[static_cast<std::size_t>(f.result_first + k)]));

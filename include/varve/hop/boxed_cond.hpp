@@ -36,12 +36,14 @@ struct boxed_cond : boxed_forms {
   boxed_cond drawing() const {
     boxed_cond r(closed_function{drawing_fn{on_true}}, closed_function{drawing_fn{on_false}}, self);
     r.bare_true = on_true, r.bare_false = on_false;
+    r.reach.push_back(0); // by the state of the generator nothing is differentiated
+    for (auto const of : reach) r.reach.push_back(of << 1);
     return r;
   }
   template <class P>
   boxed_function pull_fn(boxed_function const& f, P const& x) const {
     if (!bare_true) return boxed_forms::pull_fn(f, x);
-    return drawing_pull_fn{f.is(on_true) ? bare_true : bare_false, x.size() - 1};
+    return drawing_pull_fn{f.is(on_true) ? bare_true : bare_false, x.size() - 1, used};
   }
   static tensor const& predicate(boxed_args const& p) { return p[0]; }
   template <class P>
@@ -58,7 +60,7 @@ struct boxed_cond : boxed_forms {
 template <class = void>
 class boxed_cond_operator : public higher_order_operator {
 public:
-  boxed_cond_operator() : higher_order_operator(cond_t::op_name, cond_t::signature) {
+  boxed_cond_operator() : higher_order_operator(hop_handle<cond_t>) {
     using pack = boxed_args;
     mark_passing();
     impl(dispatch_key::composite_explicit, [](boxed_hop const& c, pack const& x) {
@@ -82,6 +84,8 @@ public:
                  on_false = traced(op.on_false, primal, captures, 1, which[1]);
       on_true.refuse_writes(), on_false.refuse_writes();
       op.on_true = on_true.call, op.on_false = on_false.call;
+      for (int k = 0; k < static_cast<int>(on_true.reach.size()); ++k)
+        op.reach.push_back(on_true.reach[static_cast<std::size_t>(k)] | on_false.reach[static_cast<std::size_t>(k)]);
       if (!on_true.draws && !on_false.draws)
         return rules<cond_t>::grad(recording_level<>{in}, op, p, joined(x, captures));
       pack const y =
@@ -98,8 +102,11 @@ private:
       return around.record_branches(
           &hop_handle<cond_t>, x, c.functions, {},
           [&](auto const& p, auto const& on_true, auto const& on_false) -> tensor {
+            bool const metadata_alone = !p.is_wrapped() && !p.has_data();
+            if (metadata_alone && on_true.object())
+              if (tensor const either = on_true.object()->either(on_true, on_false); either.defined()) return either;
             require_alike(on_true, on_false);
-            if (!p.is_wrapped() && !p.has_data()) return on_true; // metadata alone
+            if (metadata_alone) return on_true;
             if (is_decided(p)) return static_cast<bool>(p) ? on_true : on_false;
             return around.beneath(
                 [&] { return where(as_condition(p), on_true, on_false); }); // a transform below the trace maps it

@@ -11,6 +11,7 @@ namespace varve {
 struct auto_functionalized_t : detail::plain_call {
   static constexpr auto op_name = "auto_functionalized", backward_name = "AutoFunctionalizedBackward";
   static constexpr bool is_call = false, writes_copy = true;
+  static constexpr int given_from = 1;
   template <class X = boxed_args>
   static X run(tensor const&, bool, boxed_function const& f, X const& x) {
     X in = x;

@@ -78,7 +78,10 @@ class region_operator_rules : public higher_order_operator {
   using pack = boxed_args;
 
 public:
-  explicit region_operator_rules(char const* name = Tag::op_name) : higher_order_operator(name, Tag::signature) {
+  region_operator_rules() : region_operator_rules(Tag::op_name, &hop_handle<Tag>) {}
+  /// ... of a name that tells calls apart, of which graphs have nodes of their own.
+  explicit region_operator_rules(char const* name, op_handle const* node = nullptr)
+      : higher_order_operator(name, Tag::signature, node) {
     mark_passing();
     impl(dispatch_key::composite_explicit, [](boxed_hop const& c, pack const& x) {
       return Tag::run(x[0], c.at[0][0] != 0, c.functions[0], part(x, 1, x.size()));

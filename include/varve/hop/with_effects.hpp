@@ -16,6 +16,7 @@ namespace varve {
 struct with_effects_t : detail::plain_call {
   static constexpr auto op_name = "with_effects", backward_name = "WithEffectsBackward";
   static constexpr bool is_call = false;
+  static constexpr int given_from = 1;
   static constexpr hop_signature signature{"(Tensor token, GraphModule effect, Tensor[] operands) -> Tensor[]"};
 };
 

@@ -114,6 +114,8 @@ public:
   }
   index_t number_met(extent e) const { return table_.view().evaluate(theirs(resolved(e)), hints_.data()); }
   bool depends_on_data(extent e) const { return has_unbacked(resolved(e)); }
+  /// ... on symbols that are not among the first `known` ones.
+  bool depends_on_data(extent e, std::size_t known) const { return has_unbacked(resolved(e), known); }
   /// What a size may be.
   size_range range(extent e) const { return table_.view().range(theirs(resolved(e)), ranges(false).data()); }
 
@@ -200,7 +202,7 @@ private:
   /// ... but for symbols that are read in each run.
   extent told(extent e) const;
   extent imported(size_table& to, extent e) const;
-  bool has_unbacked(extent e) const;
+  bool has_unbacked(extent e, std::size_t first = 0) const;
   /// What is known of a relation; for shape rules sizes that depend on data are at least 2.
   truth known(relation is, extent a, extent b, bool for_shapes) const;
   /// What `known` says, or what follows from relations that were stated or decided before. (A condition of the program
@@ -289,8 +291,8 @@ VARVE_LIBRARY bool shape_environment::mentions(extent e, extent symbol) const {
   if (x.op == size_op::symbol) return known_equal(e, symbol);
   return mentions(x.a, symbol) || mentions(x.b, symbol);
 }
-VARVE_LIBRARY bool shape_environment::has_unbacked(extent e) const {
-  for (std::size_t k = 0; k < symbols_.size(); ++k)
+VARVE_LIBRARY bool shape_environment::has_unbacked(extent e, std::size_t first) const {
+  for (std::size_t k = first; k < symbols_.size(); ++k)
     if (symbols_[k].unbacked && mentions(theirs(e), extent::entry(places_[k]))) return true;
   return false;
 }

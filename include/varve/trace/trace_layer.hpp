@@ -56,6 +56,8 @@ struct trace_layer : layer {
   tensor (*literal)(tensor const&) = nullptr;
   /// Told of an operator that no graph can call, whose results are then zeros in it. Null: it is refused.
   void (*missing_node)(char const* op) = nullptr;
+  /// Of a mode: the trace whose values the function may capture, which stays a function of them.
+  trace_layer const* captures_of = nullptr;
   /// The custom function whose `forward` it is: that may use of the traced values those it is given.
   char const* custom = nullptr;
   /// Of a function that only some lanes of a `vmap` below run: which, one truth value for each. Loops that are run to
@@ -131,8 +133,9 @@ struct trace_layer : layer {
   static bool is_traced_by_mode(tensor const& t) {
     layer const* const l = mode_at_work();
     if (!l) return false;
-    auto const& tracer = *static_cast<trace_layer const*>(l->object);
-    return tracer.owns(t) || tracer.has_written(t);
+    for (auto const* tracer = static_cast<trace_layer const*>(l->object); tracer; tracer = tracer->captures_of)
+      if (tracer->owns(t) || tracer->has_written(t)) return true;
+    return false;
   }
   /// The tracer that is a mode of this thread.
   static layer* mode_at_work() { return mode_slot().top; }

@@ -59,6 +59,8 @@ public:
   virtual void was_replaced() {}
   /// Calls `make(f)`, a factory that a transform or a backward pass needs beside it: under the mode it belongs to.
   virtual tensor in_its_mode(tensor (*make)(void const*), void const* f) const;
+  /// Stands for one of two values, of which data that are not there choose; undefined: they must be alike.
+  virtual tensor either(tensor const&, tensor const&) const;
   /// An object with the same context around other tensors, as a tensor.
   virtual tensor rebuilt(tensor const* inner) const = 0;
 

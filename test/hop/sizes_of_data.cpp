@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSL-1.0
+// Operators with functions around values whose sizes depend on data.
+#include <varve/export.hpp>
+#include <varve/fake.hpp>
+#include <varve/varve.hpp>
+
+#include <varve_test.hpp>
+
+namespace vv = varve;
+using vv::dtype, vv::tensor;
+
+namespace {
+tensor count(std::int64_t n) { return vv::full({}, n, dtype::int64); }
+auto size_of(tensor const& n) {
+  auto const k = vv::item(n);
+  vv::check_is_size(k);
+  return k;
+}
+/// What a program of symbolic sizes gives, saved and loaded too.
+template <class F>
+void check(F const& f, tensor const& x, std::vector<std::int64_t> const& counts) {
+  vv::graph const g = vv::make_fx(f, vv::tracing::symbolic)(x, count(counts[0]));
+  vv::exported_program const p = vv::program_from_text(to_text(vv::export_program(f)(x, count(counts[0]))));
+  for (auto const n : counts)
+    for (tensor const& v : {x, tensor(-x)}) {
+      tensor const right = f(v, count(n));
+      CHECK(vv::allclose(vv::interpret(g, vv::boxed_args(v, count(n)))[0], right));
+      CHECK(vv::allclose(p(v, count(n))[0], right));
+    }
+}
+tensor const x{1.0, 2.0, 3.0};
+} // namespace
+
+TEST_CASE("cond on a value of data-dependent size, in a step", "[hop][cond][symbolic]") { // CD-9
+  auto const f = [](tensor const& v, tensor const& n) {
+    tensor const r = vv::ones({size_of(n)}, dtype::float64);
+    return vv::map(
+        [&](tensor const& e) {
+          return vv::sum(r + vv::cond(
+                                 vv::gt(e, 1.0), [](tensor const& u) { return u * 0.5; },
+                                 [](tensor const& u) { return u + 1.0; }, r));
+        },
+        v);
+  };
+  check(f, x, {3, 5});
+}
+
+TEST_CASE("cond: each branch reads a size of its own", "[hop][cond][symbolic]") { // CD-8
+  auto const ones = [](tensor const& w, tensor const& n) {
+    return vv::ones({size_of(n)}, dtype::float64) + vv::sum(w);
+  };
+  auto const twice = [](tensor const& w, tensor const& n) {
+    return vv::zeros({size_of(n) * 2}, dtype::float64) + vv::sum(w * w);
+  };
+  check([&](tensor const& v, tensor const& n) { return vv::sum(vv::cond(vv::gt(vv::sum(v), 0.0), ones, ones, v, n)); },
+        x, {3, 4});
+  check(
+      [&](tensor const& v, tensor const& n) {
+        tensor const y = vv::cond(vv::gt(vv::sum(v), 0.0), ones, twice, v, n);
+        return vv::sum(y * vv::sum(y));
+      },
+      x, {3, 4});
+}
+
+TEST_CASE("gradients of a loop whose step captures a value of data-dependent size", "[hop][scan][symbolic]") {
+  auto const f = [](tensor const& v, tensor const& n) {
+    tensor const r = vv::ones({size_of(n)}, dtype::float64);
+    return vv::grad([&](tensor const& z) {
+      return vv::sum(vv::map([&](tensor const& e) { return vv::sum(r * vv::sin(e)); }, z));
+    })(v);
+  };
+  check(f, x, {3, 5});
+}
