@@ -4,6 +4,9 @@
 #include "convolved_double.hpp"
 #include "elementwise.hpp"
 #include "elementwise_double.hpp"
+#include "every.hpp"
+#include "every_double.hpp"
+#include "every_integer.hpp"
 #include "exact.hpp"
 #include "functions.hpp"
 #include "functions_even.hpp"
@@ -88,6 +91,11 @@ TEST_CASE("emit: elementwise operators agree to the last bits", "[emit]") {
   CHECK(difference(elementwise::run, "elementwise") <= 1.5 * ulp);
   CHECK(difference(elementwise_double::run, "elementwise_double") <= 1.5 * ulp_double);
   CHECK(difference(small::run, "small") <= ulp_double);
+}
+TEST_CASE("emit: every elementwise operator", "[emit]") {
+  CHECK(difference(every::run, "every") <= 4 * ulp);
+  CHECK(difference(every_double::run, "every_double") <= 4 * ulp_double);
+  CHECK(difference(every_integer::run, "every_integer") <= 4 * ulp);
 }
 TEST_CASE("emit: integers, booleans and mixtures", "[emit]") { CHECK(difference(mixed::run, "mixed") <= ulp); }
 TEST_CASE("emit: narrow integers and booleans wrap around, and are summed as int64", "[emit]") {

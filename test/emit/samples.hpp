@@ -2,6 +2,7 @@
 #pragma once
 /// @file
 /// Graphs that are written as C++ by one program and compiled into another, which compares.
+#include <varve/call/all.hpp>
 #include <varve/export/emit_cpp.hpp>
 #include <varve/varve.hpp>
 
@@ -140,6 +141,20 @@ inline constexpr auto repeated = [](tensor const& x, tensor const& w) {
   return vv::sum(y * w);
 };
 
+/// Every elementwise operator that takes such operands, whatever there are.
+inline constexpr auto every = [](tensor const& x, tensor const& y) {
+  std::vector<tensor> r;
+  for (std::string const& name : vv::ops::names()) {
+    auto const* const op = vv::ops::find(name.c_str());
+    if (!op || op->kind != vv::op_kind::pointwise || op->node()->arity > 2) continue;
+    try {
+      r.push_back((op->node()->arity == 1 ? vv::ops::call(name, {x}) : vv::ops::call(name, {x, y}))[0].as<tensor>());
+    } catch (vv::error const&) { // not of this dtype
+    }
+  }
+  return r;
+};
+
 inline std::vector<sample> samples() {
   std::vector<sample> all;
   for (bool wide : {false, true}) {
@@ -156,6 +171,11 @@ inline std::vector<sample> samples() {
                          counting({3, 3, 3, 2}, t, 0.01, -0.4), counting({3}, t, 0.1, 0)));
     all.push_back(traced(name("neighbours").c_str(), vv::grad(neighbours), counting({41}, t)));
   }
+  all.push_back(
+      traced("every", every, counting({37}, dtype::float32, 0.125, -4), counting({37}, dtype::float32, 1, 1)));
+  all.push_back(
+      traced("every_double", every, counting({37}, dtype::float64, 0.125, -4), counting({37}, dtype::float64, 1, 1)));
+  all.push_back(traced("every_integer", every, counting({37}, dtype::int32, 3, 1), counting({37}, dtype::int32, 1, 1)));
   all.push_back(traced("hessian", vv::hessian(neighbours), counting({41}, dtype::float64)));
   all.push_back(traced(
       "wide_layer", [](tensor const& x, tensor const& w) { return vv::relu(vv::matmul(x, w)); }, counting({70, 80}),

@@ -154,7 +154,7 @@ TEST_CASE("what cannot be compiled runs by blocks and says why", "[export][cpp]"
   fs::permissions(cache.at, fs::perms::all);
   stays(f, open, "others may write into the directory");
   fs::permissions(cache.at, fs::perms::owner_all);
-  stays([](tensor const& v) { return ::sample::bump(v); }, options(cache), "has no kernel");
+  stays([](tensor const& v) { return ::sample::bump(v); }, options(cache), "none of varve's elementwise operators");
 }
 
 TEST_CASE("calls run by blocks until the compiler is done, from any thread", "[export][cpp]") {

@@ -82,6 +82,7 @@ void visit_pointwise(V const& visit) {
   binary("mul", [](auto const& a, auto const& b) { return vv::mul(a, b); }, x, y);
   binary("div", [](auto const& a, auto const& b) { return vv::div(a, b); }, x, on<nonzero, 3>{});
   binary("pow", [](auto const& a, auto const& b) { return vv::pow(a, b); }, p, y);
+  binary("copysign", [](auto const& a, auto const& b) { return vv::copysign(a, b); }, x, y);
   binary("maximum", [](auto const& a, auto const& b) { return vv::maximum(a, b); }, x, y);
   binary("minimum", [](auto const& a, auto const& b) { return vv::minimum(a, b); }, x, y);
   binary("lt", [](auto const& a, auto const& b) { return vv::lt(a, b); }, x, y, true);

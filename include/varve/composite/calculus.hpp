@@ -7,7 +7,6 @@
 #include <varve/composite/narrow.hpp>
 #include <varve/composite/products.hpp>
 #include <varve/composite/statistics.hpp>
-#include <varve/kernel/neighbour.hpp>
 #include <varve/op/abs.hpp>
 #include <varve/op/cat.hpp>
 
@@ -285,19 +284,6 @@ private:
         detail::identity, y);
   }
 } vander{};
-
-/// The absolute value of x with the sign of y, those of -0 and NaN included (`torch.copysign`). Integers give floating
-/// numbers. The derivative at 0 is 0.
-inline constexpr struct copysign_t : promoting_operator<copysign_t> {
-  static constexpr auto op_name = "copysign";
-} copysign{};
-template <>
-struct rules<copysign_t> : rule::pointwise<2, promotion::floating> {
-  static constexpr saved_values saved{{saved_values::operand(0) | saved_values::result, saved_values::operand(1)}};
-  static VARVE_INLINE constexpr auto kernel(auto x, auto y) { return kernel::copysign(x, y); }
-  static constexpr auto partial(arg_t<0>, auto const& r, auto const& x, auto const&) { return mul(sign(x), sign(r)); }
-  static constexpr auto partial(arg_t<1>, auto const&, auto const&, auto const& y) { return mul(sign(y), 0); }
-};
 
 /// What `searchsorted` computes, of one dtype. Attribute {behind equal ones}.
 struct places_in_order_t {

@@ -181,12 +181,12 @@ private:
       break;
     }
     dtype const t = step_of(operand(s, s.count - 1)).type;
-    std::string const form = s.op->own ? text_of_operator(s.op->name, t, batches, s.count) : "";
-    if (form.empty())
-      refuse::argument_is_invalid(
-          "emit_cpp", (std::string("operator ") + s.op->name +
-                       " has no kernel in varve/kernel that emitted code could call; write it in other operators")
-                          .c_str());
+    if (!s.op->own || s.op->kind != op_kind::pointwise)
+      refuse::argument_is_invalid("emit_cpp", (std::string("operator ") + s.op->name +
+                                               " is none of varve's elementwise operators, which emitted code can "
+                                               "call; write it in other operators")
+                                                  .c_str());
+    std::string const form = text_of_operator(s.op->name, t, batches, s.count);
     std::string const y = filled_in(form, batches ? V : type_text(t), [&](int k) { return value(operand(s, k)); });
     if (!batches || !s.wraps) return y;
     if (s.kind == loop::step_kind::mul)

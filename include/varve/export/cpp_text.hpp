@@ -60,7 +60,8 @@ struct operator_text {
 /// around in every library).
 inline constexpr operator_text infix[] = {
     {"add", "$0 + $1"}, {"sub", "$0 - $1"}, {"mul", "$0 * $1"}, {"div", "$0 / $1"}, {"neg", "-$0"}};
-/// Operators that are the function of varve/kernel of the same name.
+/// Operators that are the function of varve/kernel of the same name, which emitted code need not look up in the rules
+/// of the operator: `varve/kernel/math.hpp` is read faster.
 inline constexpr std::string_view functions[] = {
     "add",   "sub",     "mul", "neg",   "abs",        "sign",    "lt",      "le",        "gt",
     "ge",    "eq",      "ne",  "isnan", "where",      "maximum", "minimum", "floor",     "ceil",
@@ -73,21 +74,23 @@ inline constexpr operator_text others[] = {
     {"log1p_exp", "kernel::maximum($0, $T(0)) + kernel::log1p(kernel::exp(-kernel::abs($0)))"},
     {"isfinite", "kernel::eq($0 - $0, $T(0))"}};
 
-/// The text of an operator on values of dtype `t`, or on batches; empty when there is none. Integers go through the
-/// kernels, in which they wrap.
+/// The text of an elementwise operator of varve on values of dtype `t`, or on batches: where nothing shorter is known,
+/// the kernel of its rules. Integers go through the kernels, in which they wrap.
 VARVE_COLD inline std::string text_of_operator(std::string_view name, dtype t, bool batches, int operands) {
   if (is_floating(t) || (batches && !(t == dtype::int64 && name == "mul")))
     for (operator_text const& o : infix)
       if (o.name == name) return std::string(o.text);
   for (operator_text const& o : others)
     if (o.name == name) return std::string(o.text);
+  std::string s;
   for (std::string_view f : functions)
-    if (f == name) {
-      std::string s = "kernel::" + std::string(f) + "(";
-      for (int k = 0; k < operands; ++k) s += (k ? ", $" : "$") + std::to_string(k);
-      return s + ")";
-    }
-  return {};
+    if (f == name) s = "kernel::" + std::string(f) + "(";
+  constexpr std::string_view family = "special_"; // which tags have not in their names
+  if (s.empty())
+    s = "varve::rules<varve::" + std::string(name.substr(name.substr(0, family.size()) == family ? family.size() : 0)) +
+        "_t>::kernel(";
+  for (int k = 0; k < operands; ++k) s += (k ? ", $" : "$") + std::to_string(k);
+  return s + ")";
 }
 
 /// Replaces `$k` by operand k, and `$T` by a type. An operand that is no name is put in parentheses.

@@ -13,6 +13,7 @@
 #include <varve/op/compare.hpp>
 #include <varve/op/conv.hpp>
 #include <varve/op/convolution.hpp>
+#include <varve/op/copysign.hpp>
 #include <varve/op/create.hpp>
 #include <varve/op/detach.hpp>
 #include <varve/op/erf.hpp>
