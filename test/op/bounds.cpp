@@ -2,6 +2,8 @@
 // Comparisons and clamps with numbers that the dtype does not hold.
 #include "op_test.hpp"
 
+#include <varve/call/all.hpp>
+
 #include <varve_test.hpp>
 
 using namespace op_test;
@@ -31,6 +33,21 @@ TEST_CASE("integers are compared with numbers of any size", "[op][integer]") {
   STATIC_REQUIRE(vv::equal(vv::array<int, 2>{-5, 7} < 3000000000, vv::array<bool, 2>{true, true}));
   STATIC_REQUIRE(vv::equal(vv::array<std::uint8_t, 2>{0, 44} == 300, vv::array<bool, 2>{false, false}));
   STATIC_REQUIRE(vv::equal(vv::clamp(vv::array<std::uint8_t, 2>{0, 44}, -1, 300), vv::array<std::uint8_t, 2>{0, 44}));
+}
+
+TEST_CASE("integers of rank 0 are limited by and compared with numbers of any size, by name too", "[op][integer]") {
+  for (dims const& sizes : {dims{}, dims{2}}) {
+    tensor const x = vv::zeros(sizes, dtype::int8);
+    auto const called = [&](char const* name, auto... n) {
+      return elements(vv::ops::call(name, {x, std::int64_t{n}...})[0].template as<tensor>()).at(0);
+    };
+    CHECK(called("clamp", 3000000000, 128) == 127);
+    CHECK(called("clamp", -3000000000, -129) == -128);
+    CHECK(called("clamp", 300) == 127);
+    CHECK(called("lt", 256) == 1);
+    CHECK(called("eq", 256) == 0);
+    CHECK(elements(vv::clamp(x, 300, 400)).at(0) == 127);
+  }
 }
 
 TEST_CASE("clamp takes bounds that are NaN, or of another category than the other", "[op][clamp]") {

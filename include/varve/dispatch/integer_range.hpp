@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <varve/dispatch/operator.hpp>
+#include <varve/dispatch/promoted_fact.hpp>
 
 #include <limits>
 
@@ -92,16 +92,17 @@ template <class V>
 constexpr auto as_int64(V const& v) {
   return bind<to_t>(ints<static_cast<index_t>(dtype::int64)>{})(v);
 }
-/// `v` as a value of the dtype that is exact beside `o`: another one where one of the two has rank 0.
+/// `v` as a value of the dtype that is exact beside `o`: another one where one of the two is a number or has rank 0,
+/// and so no say in the dtype of both.
 template <class V, class O>
 constexpr auto exact_beside(V const& v, O const& o) {
   auto const type = on_dims(
-      [](dims const& t, dims const& s, dims const& u, dims const& r) {
+      [](dims const& t, dims const& u) {
         auto const own = static_cast<dtype>(t[0]), other = static_cast<dtype>(u[0]);
-        bool const apart = (s.n == 0) != (r.n == 0) && category(own) == 1 && category(other) == 1;
+        bool const apart = t[1] != u[1] && category(own) == 1 && category(other) == 1;
         return dims{static_cast<index_t>(apart ? promote_types(own, other) : own)};
       },
-      type_fact(v), shape_of(v), type_fact(o), shape_of(o));
+      promoted_fact(v), promoted_fact(o));
   return dependent<to_t, V>{}(v, type);
 }
 } // namespace detail
@@ -154,14 +155,14 @@ constexpr auto within_range_of(char const* op, V const& v, N const& n) {
       return all < least_of(t) ? least_of(t) : all > greatest_of(t) ? greatest_of(t) : all;
     return all;
   } else if constexpr (varve_value<N> && varve_value<V> && !memory_ref<N> && !memory_ref<V>) {
-    auto const range = on_dims( // of rank 0 beside a value with dimensions
-        [](dims const& t, dims const& s, dims const& u, dims const& r) {
+    auto const range = on_dims( // a number, or of rank 0 beside a value with dimensions
+        [](dims const& t, dims const& u) {
           auto const own = static_cast<dtype>(t[0]), into = static_cast<dtype>(u[0]);
           bool const exceeds =
-              s.n == 0 && r.n > 0 && category(into) == 1 && category(own) == 1 && promote_types(own, into) != into;
+              t[1] < u[1] && category(into) == 1 && category(own) == 1 && promote_types(own, into) != into;
           return exceeds ? dims{least_of(into), greatest_of(into)} : dims{};
         },
-        type_fact(n), shape_of(n), type_fact(v), shape_of(v));
+        promoted_fact(n), promoted_fact(v));
     if constexpr (is_ints<decltype(range)>) {
       if constexpr (decltype(range)::to_dims().n == 0) return n;
       else return between(n, range);
