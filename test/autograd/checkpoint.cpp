@@ -581,3 +581,18 @@ TEST_CASE("checkpoint: eager gradients through vmap and jvp around it", "[autogr
   same([&](auto const& g) { return vv::vmap([&](tensor const& v) { return v * g(t); })(x); });
   same([&](auto const& g) { return vv::functionalize(g)(x) * t; });
 }
+
+TEST_CASE("checkpoint: of gradients of gradients, whose pullbacks end in the middle of a recomputation",
+          "[autograd][checkpoint]") {
+  auto const slope = [](auto const& f) {
+    return [f](tensor const& x) {
+      tensor const y = f(x);
+      return vv::autograd::grad<>({vv::sum(y * y)}, {x}, {}, {.retain_graph = true, .create_graph = true})[0];
+    };
+  };
+  auto const twice = slope(slope([](tensor const& x) { return vv::softmax(x, 0); }));
+  tensor const a = tensor{0.0, 1.25}.requires_grad_(), b = tensor{0.0, 1.25}.requires_grad_();
+  vv::sum(vv::square(vv::checkpoint(twice, a))).backward();
+  vv::sum(vv::square(twice(b))).backward();
+  CHECK(vv::allclose(a.grad(), b.grad()));
+}

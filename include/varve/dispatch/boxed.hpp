@@ -63,10 +63,12 @@ public:
     new (data_ + size_++) tensor(static_cast<tensor&&>(t));
   }
   int size() const { return size_; }
-  /// Puts what `make()` gives into the place of an undefined tensor.
+  /// Puts what `make()` gives into the place of an undefined tensor. (Not made there: where it throws, what it had made
+  /// so far would be left.)
   template <class F>
   VARVE_INLINE void fill(int i, F const& make) {
-    new (data_ + i) tensor(make());
+    tensor t = make();
+    new (data_ + i) tensor(static_cast<tensor&&>(t));
   }
   tensor const& operator[](int i) const { return data_[i]; }
   tensor& operator[](int i) { return data_[i]; }
