@@ -414,3 +414,52 @@ TEST_CASE("shared memory: results of an optimized graph lie apart where they did
   }
   CHECK(shared == ".....1x.14"); // eager: results 1, 4 and 6 lie in one memory, result 5 in the argument's
 }
+TEST_CASE("shared memory: ... through functions, where a whole was written, and where one is given twice",
+          "[graph][optimize][functionalize]") {
+  tensor const x({1.0, 2.0}), y({3.0, 4.0});
+  auto const copied = [](tensor const& a) {
+    tensor const r = vv::wrap([](tensor const& u) { return vv::clone(u); }, a);
+    return std::tuple(r, vv::clone(r));
+  };
+  vv::boxed_args const c = vv::interpret(vv::optimize(vv::make_fx(copied)(x)), vv::boxed_args(x));
+  CHECK(!c[0].shares_storage(x));
+  CHECK(!c[1].shares_storage(x));
+  CHECK(!c[1].shares_storage(c[0]));
+  auto const written = [](tensor const& a, tensor const& b) {
+    tensor const r = a * 1.0;
+    vv::copy_(r, b);
+    return r;
+  };
+  vv::graph const g = vv::functionalize(vv::make_fx(written)(x, y));
+  CHECK(!vv::interpret(g, vv::boxed_args(x, y))[0].shares_storage(y));
+  auto const repeated = [](tensor const& a) {
+    tensor const r = vv::clone(a);
+    return std::tuple(r, r);
+  };
+  vv::boxed_args const r = vv::interpret(vv::optimize(vv::make_fx(repeated)(x)), vv::boxed_args(x));
+  CHECK(!r[0].shares_storage(x));
+  CHECK(r[0].shares_storage(r[1]));
+}
+TEST_CASE("shared memory: a write through a reshape of an argument that does not lie by rows", "[graph][optimize]") {
+  auto const f = [](tensor const& a) {
+    vv::mul_(vv::reshape(a, dims{4}), 10.0);
+    return vv::sum(a);
+  };
+  tensor const w = vv::reshape(tensor{1.0, 2.0, 3.0, 4.0}, dims{2, 2}), turned = vv::permute(vv::clone(w), dims{1, 0});
+  vv::graph const g = vv::optimize(vv::make_fx(f)(vv::clone(w)));
+  CHECK(vv::interpret(g, vv::boxed_args(w))[0].item<double>() == 100);
+  CHECK_THROWS_WITH(vv::interpret(g, vv::boxed_args(turned)), ContainsText("pass one that does"));
+  CHECK(elements(turned) == std::vector<double>{1, 3, 2, 4});
+}
+TEST_CASE("a value of a step that an inner loop captures is no number", "[graph][hop][map]") {
+  auto const f = [](tensor const& x) {
+    return vv::map(
+        [&](tensor const& outer) {
+          return vv::map([&](tensor const& inner) { return inner * outer.item<double>(); }, x);
+        },
+        x);
+  };
+  tensor const x({1.0, 2.0});
+  CHECK_THROWS_WITH(vv::make_fx(f)(x), ContainsText("cannot become a number"));
+  CHECK_THROWS_WITH(vv::make_fx(f, vv::tracing::symbolic)(x), ContainsText("number"));
+}

@@ -6,6 +6,7 @@
 #include <varve/op/in_place.hpp>
 #include <varve/op/view_inverse.hpp>
 #include <varve/pass/apart_from_writes.hpp>
+#include <varve/pass/results_apart.hpp>
 
 /// @file
 /// In-place code of graphs. Both tracers record it as it is, and this one pass makes it functional. `trace` runs it at
@@ -295,16 +296,34 @@ private:
   list<char> kept_;  // of the regions: does it write into what it is given for that, or does nobody call it?
   list<int> inputs_; // arguments of the program that were written: old number, and new one of before
 };
+/// `r`, which was made of `g`, with a mark on the arguments that are written and reshaped: of one that does not lie by
+/// rows the reshape is a copy, and a write into it is none into the argument.
+constexpr graph written_by_rows(graph const& g, graph r) {
+  region const& all = g.regions[0];
+  auto const base = [&](int n) -> node const& { return g.nodes[static_cast<std::size_t>(memory_of(g, n))]; };
+  auto const any = [&](double argument, auto const& such) {
+    bool found = false;
+    for (int n = all.node_first; n < all.node_first + all.node_count; ++n)
+      found = found || (such(*g.nodes[static_cast<std::size_t>(n)].op) && base(n).op->kind == op_kind::placeholder &&
+                        base(n).value == argument);
+    return found;
+  };
+  for (node& n : r.nodes)
+    if (&n - r.nodes.data() < r.regions[0].node_count && n.op->kind == op_kind::placeholder)
+      n.by_rows = any(n.value, [](op_handle const& op) { return op.kind == op_kind::mutation; }) &&
+                  any(n.value, [](op_handle const& op) { return &op == &handle<reshape_t>; });
+  return r;
+}
 constexpr graph functionalized(graph const& g, purpose what_for = purpose::values) {
   if (is_symbolic(g))
     return on_samples("functionalize", g, [what_for](graph const& of, int) {
       functionalizer f(of, what_for);
       graph const r = f.run();
-      return with_results_apart(r);
+      return written_by_rows(of, with_results_apart(r));
     });
   functionalizer f(g, what_for); // named, as graphs are: g++ 12 loses temporaries that hold storage
   graph const r = f.run();
-  return with_results_apart(r);
+  return written_by_rows(g, with_results_apart(r));
 }
 /// Makes known for tensors what a functionalized graph may call.
 template <class>
@@ -326,7 +345,7 @@ template <class G>
 constexpr graph functionalize(G const& g, purpose what_for) {
   if (!has_mutation(g)) return g;
   if (!std::is_constant_evaluated()) detail::functionalizer_operators<G>();
-  return detail::functionalized(g, what_for);
+  return detail::results_apart(g, detail::functionalized(g, what_for));
 }
 template <class G>
   requires std::is_same_v<G, graph>
