@@ -101,6 +101,7 @@ private:
   }
   argument member() {
     argument const a = primary();
+    if (takes(".data()")) return a.as<tensor>().data();
     if (!takes(".at(")) return a;
     tensor const index = comparison().as<tensor>();
     expect(")");

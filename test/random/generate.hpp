@@ -66,8 +66,27 @@ inline std::vector<family> const& families() {
                            "mul of floats",  "select"}),
       .carriers = {"vmap", "vmap", "map", "scan", "grad", "jvp", "checkpoint", "compile", "cond"},
       .shapes = {{2, 2}, {3, 3}, {2, 3}, {3}}};
-  static std::vector<family> const all{orders_and_matrices, infinite_in_branches, written_in_branches,
-                                       views_of_views,      wide_numbers,         derivatives_of_their_own};
+  static family const as_memory_lies{.rows = with_writes({"reshape", "reshape", "reshape", "permute", "permute",
+                                                          "transpose", "slice", "select", "mul by a number"}),
+                                     .carriers = {"functionalize", "compile"},
+                                     .writes = true,
+                                     .shapes = {{2, 3}, {3, 2}, {2, 2}, {6}}};
+  static family const hidden_writes{.rows = {"mul_ of data", "fill_ of data", "mul_ of data", "mul_", "mul by a number",
+                                             "mul of floats", "select", "slice", "sin", "detach"},
+                                    .carriers = {"compile", "functionalize", "checkpoint"},
+                                    .writes = true};
+  static family const small_types{
+      .rows = {"add", "mul", "sub", "neg", "abs", "maximum", "sum", "mean", "amax", "where", "lt", "to", "tanh", "exp",
+               "cat", "slice", "mul_", "add a number", "matmul"},
+      .carriers = {"compile", "vmap", "map", "cond"},
+      .types = {dtype::float16, dtype::bfloat16, dtype::int8, dtype::int16, dtype::float32}};
+  static family const numbers_in_lanes{
+      .rows = {"sum", "mean", "amax", "amin", "softmax", "logsumexp", "argmax", "mul of floats", "cumsum"},
+      .carriers = {"vmap", "vmap", "map", "scan"},
+      .shapes = {{}, {2}, {3}}};
+  static std::vector<family> const all{
+      orders_and_matrices,      infinite_in_branches, written_in_branches, views_of_views, wide_numbers,
+      derivatives_of_their_own, as_memory_lies,       hidden_writes,       small_types,    numbers_in_lanes};
   return all;
 }
 
@@ -87,6 +106,8 @@ public:
     carries_ = !draw_.once_in(3);
     for (int k = 0; family_ && k < 4; ++k) favourites_.push_back(find(draw_.of(family_->rows)));
     if (family_) custom_ = carries_ = true, writes_ = writes_ || family_->writes;
+    p_.lies = family_ && family_->rows.front() == "reshape";
+    p_.hides = family_ && family_->rows.front() == "mul_ of data";
     further_ = !static_ && draw_.once_in(2);
     if (static_) p_.special = p_.draws = writes_ = carries_ = false;
     scope s;
@@ -261,7 +282,10 @@ private:
                                                         "scatter_add", "as_strided", "place in region"};
     if (static_ && std::find(tensors_alone.begin(), tensors_alone.end(), r.name) != tensors_alone.end()) return false;
     if (p_.smooth && !r.smooth) return false;
-    if (writes_ && std::string(r.name) == "reshape") return false; // a view or a copy, as memory lies
+    bool const lies = family_ && !family_->rows.empty() && family_->rows.front() == "reshape";
+    if (writes_ && std::string(r.name) == "reshape" && !lies) return false; // a view or a copy, as memory lies
+    if (std::string(r.name).find(" of data") != std::string::npos && !(family_ && family_->rows.front() == r.name))
+      if (!family_ || family_->rows.front() != "mul_ of data") return false;
     if (r.of == kind::custom && !custom_) return false;
     if (r.of == kind::in_place && !writes_) return false;
     if (r.of == kind::random && !p_.draws) return false;

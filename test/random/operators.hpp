@@ -37,15 +37,15 @@ inline dims axes_of(numbers& draw, int rank) {
   dims r;
   for (int k = 0; k < rank; ++k)
     if (draw.once_in(2)) r.push_back(draw.once_in(4) ? k - rank : k);
+  if (rank == 0 && draw.once_in(2)) r.push_back(-draw.below(2)); // a number has these two
   return r;
 }
 inline bool reduce(numbers& draw, values const& x, statement& s) {
   s.at = {draw.once_in(3) ? dims{} : axes_of(draw, x[0].dim()), dims{draw.below(2)}};
   return true;
 }
-/// One axis that is there.
+/// One axis that is there; of a number 0.
 inline bool axis(numbers& draw, values const& x, statement& s) {
-  if (x[0].dim() == 0) return false;
   s.at = {dims{draw.below(x[0].dim())}};
   return true;
 }
@@ -251,6 +251,9 @@ inline std::vector<row> const& plain_rows() {
       {"cos_", in_place, "w", true, "vv::cos_({0})"},
       {"mul_ by a number", in_place, "w", true, "vv::mul_({0}, {n0})", choices::any_number},
       {"fill_", in_place, "w", true, "vv::fill_({0}, {n0})", choices::any_number},
+
+      {"mul_ of data", in_place, "wn", false, "vv::mul_({0}.data(), {1})"},
+      {"fill_ of data", in_place, "w", false, "vv::fill_({0}.data(), {n0})", choices::any_number},
 
       {"square_by_seven", custom, "f", false, "square_by_seven::apply({0})", nullptr,
        [](v x, st, bodies_t) { return values{square_by_seven::apply(x[0])}; }},

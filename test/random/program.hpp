@@ -55,6 +55,8 @@ struct program {
   bool draws = false;        // random numbers
   bool turns_off = false;    // grad mode, which forward mode does not obey
   bool special = false;      // NaN, infinity, ... among its inputs
+  bool hides = false;        // writes that autograd does not see: of no derivative
+  bool lies = false;         // a reshape is written: a view or a copy as memory lies, which lanes change
 };
 
 /// Numbers that depend on a seed alone, on every machine.

@@ -17,18 +17,20 @@
 namespace random_programs {
 /// What a way is, as far as that decides where it may stand.
 enum trait : unsigned {
-  forward = 1,   // forward mode
-  again = 2,     // calls f more often than once: no random numbers agree
-  wraps = 4,     // f sees values of a transform
-  plain = 8,     // it takes no such values
-  traces = 16,   // f is traced: no mode may be switched on in it
-  watches = 32,  // a mode is on in f
-  records = 64,  // f is recorded by eager autograd
-  reverse = 128, // a level of reverse mode
-  hooks = 256,   // f runs in a scope of saved tensor hooks, which such levels refuse
-  lifts = 512,   // f may use none but its arguments
-  unrolls = 1024 // runs f, or back through it, for each element: a trace of such a way in another grows beyond measure
-                 // (`growth`)
+  forward = 1,    // forward mode
+  again = 2,      // calls f more often than once: no random numbers agree
+  wraps = 4,      // f sees values of a transform
+  plain = 8,      // it takes no such values
+  traces = 16,    // f is traced: no mode may be switched on in it
+  watches = 32,   // a mode is on in f
+  records = 64,   // f is recorded by eager autograd
+  reverse = 128,  // a level of reverse mode
+  hooks = 256,    // f runs in a scope of saved tensor hooks, which such levels refuse
+  lifts = 512,    // f may use none but its arguments
+  sharing = 2048, // results share memory with arguments, and with each other, as those of f do
+  lanes = 4096,   // f sees arguments that lie otherwise
+  unrolls = 1024  // runs f, or back through it, for each element: a trace of such a way in another grows beyond measure
+                  // (`growth`)
 };
 /// A way to call a function.
 struct way {
@@ -260,9 +262,9 @@ inline std::vector<way> const& all_ways() {
   using f_t = function const&;
   using v_t = values const&;
   static std::vector<way> const all{
-      {'I', "call", "return f(v);", same},
+      {'I', "call", "return f(v);", same, sharing},
       {'I', "functionalize", "return vv::functionalize(f)(v);",
-       [](f_t f, v_t v) -> values { return vv::functionalize(f)(v); }, wraps},
+       [](f_t f, v_t v) -> values { return vv::functionalize(f)(v); }, wraps | sharing},
       {'I', "compile", "return vv::compile(f)(v);", [](f_t f, v_t v) -> values { return vv::compile(f)(v); },
        wraps | traces},
       {'I', "compile, second call", "auto const c = vv::compile(f); c(v); return c(v);",
@@ -273,38 +275,39 @@ inline std::vector<way> const& all_ways() {
        },
        again | wraps | traces},
       {'I', "compile ahead of time", "return vv::compile(f, vv::backends::aot_eager)(v);",
-       [](f_t f, v_t v) -> values { return vv::compile(f, vv::backends::aot_eager)(v); }, wraps | traces},
+       [](f_t f, v_t v) -> values { return vv::compile(f, vv::backends::aot_eager)(v); }, wraps | traces | sharing},
       {'I', "compile ahead of time, fused", "return vv::compile(f, vv::backends::fused)(v);",
-       [](f_t f, v_t v) -> values { return vv::compile(f, vv::backends::fused)(v); }, wraps | traces},
+       [](f_t f, v_t v) -> values { return vv::compile(f, vv::backends::fused)(v); }, wraps | traces | sharing},
       {'I', "compile ahead of time, for other sizes before", "return after_other_sizes(f, v);", after_other_sizes,
        again | wraps | traces},
       {'I', "exported", "return exported(f, v);", exported, again | plain | traces},
       {'I', "interpret(make_fx)", "return unboxed(vv::interpret(vv::make_fx(f)(v), boxed(v)));",
-       [](f_t f, v_t v) -> values { return unboxed(vv::interpret(traced(f, v), boxed(v))); }, again | wraps | lifts},
+       [](f_t f, v_t v) -> values { return unboxed(vv::interpret(traced(f, v), boxed(v))); },
+       again | wraps | lifts | sharing},
       {'I', "interpret(optimize(make_fx))", "return unboxed(vv::interpret(vv::optimize(vv::make_fx(f)(v)), boxed(v)));",
        [](f_t f, v_t v) -> values { return unboxed(vv::interpret(vv::optimize(traced(f, v)), boxed(v))); },
-       again | wraps | lifts},
+       again | wraps | lifts | sharing},
       {'I', "interpret(functionalize(make_fx))",
        "return unboxed(vv::interpret(vv::functionalize(vv::make_fx(f)(v)), boxed(v)));",
        [](f_t f, v_t v) -> values { return unboxed(vv::interpret(vv::functionalize(traced(f, v)), boxed(v))); },
-       again | wraps | lifts},
+       again | wraps | lifts | sharing},
       {'I', "fuse(make_fx)", "return unboxed(vv::fuse(vv::make_fx(f)(v))(boxed(v)));",
        [](f_t f, v_t v) -> values { return unboxed(vv::fuse(traced(f, v))(boxed(v))); }, again | wraps | lifts | plain},
       {'I', "interpret(make_fx on fakes)",
        "return unboxed(vv::interpret(vv::make_fx(f, vv::tracing::fake)(v), boxed(v)));",
        [](f_t f, v_t v) -> values { return unboxed(vv::interpret(traced(f, v, vv::tracing::fake), boxed(v))); },
-       again | wraps | lifts},
+       again | wraps | lifts | sharing},
       {'I', "interpret(make_fx of symbolic sizes)",
        "return unboxed(vv::interpret(vv::make_fx(f, vv::tracing::symbolic)(v), boxed(v)));",
        [](f_t f, v_t v) -> values { return unboxed(vv::interpret(traced(f, v, vv::tracing::symbolic), boxed(v))); },
-       again | wraps | lifts},
+       again | wraps | lifts | sharing},
       {'I', "functional mode", "return below_functional_mode(f, v);", below_functional_mode, again | wraps | plain},
       {'I', "checkpoint", "return checkpoint(f, v);",
        [](f_t f, v_t v) -> values {
          return carried::spread(v, [&](auto const&... x) { return vv::checkpoint(carried::taken(f), x...); });
        },
        hooks},
-      {'I', "vmap of one lane", "return batch_of_one(f, v);", batch_of_one, wraps},
+      {'I', "vmap of one lane", "return batch_of_one(f, v);", batch_of_one, wraps | lanes},
       {'I', "value of jvp", "return vv::jvp(of_first(f, v), std::tuple(v[0]), std::tuple(vv::ones_like(v[0]))).first;",
        [](f_t f, v_t v) -> values {
          return vv::jvp(of_first(f, v), std::tuple(v[0]), std::tuple(vv::ones_like(v[0]))).first;
@@ -318,7 +321,7 @@ inline std::vector<way> const& all_ways() {
          vv::mode_guard const on(m);
          return f(v);
        },
-       watches},
+       watches | sharing},
 
       {'B', "loop", "return looped(f, v, false);", [](f_t f, v_t v) -> values { return looped(f, v, false); }, again},
       {'B', "vmap", "return vv::vmap(f)(v);", [](f_t f, v_t v) -> values { return vv::vmap(f)(v); }, wraps},
