@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // expect: a_traced_value_cannot_steer_cpp_control_flow_use_where_cond_or_while_loop
+// expect: varve: no if on a traced value
 #include <varve/varve.hpp>
 namespace vv = varve;
 

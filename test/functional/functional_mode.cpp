@@ -230,6 +230,13 @@ TEST_CASE("FN-S32, FN-S33 functional tensors without their mode", "[functional][
   }
   CHECK_THROWS_WITH(t + 1.0, Catch::Contains("functional_mode_guard"));
   vv::sync(t); // by nobody's mode
+  auto const synced = [](tensor const& v) {
+    tensor const y = v * 2.0, row = vv::select(y, 0, 0);
+    vv::mul_(y, 3.0);
+    vv::sync(row);
+    return tensor(row * 1.0);
+  };
+  CHECK(vv::functionalize(synced)(tensor{1.0, 2.0}).item<double>() == 6);
   CHECK(elements(vv::from_functional_tensor(t)) == std::vector<double>{2, 4, 6});
   CHECK(elements(x) == std::vector<double>{1, 2, 3});
   CHECK_THROWS_AS(vv::sync(x), vv::value_error);

@@ -221,7 +221,7 @@ constexpr dims broadcast(dims const& a, dims const& b) {
     if (known_equal(x, y) || known_equal(y, 1)) continue;
     if (!known_equal(x, 1)) { // of numbers nothing is left to ask
       if (x == y || y == 1) continue;
-      if (x != 1) refuse::shapes_do_not_broadcast(a, b);
+      if (x != 1) refuse::shapes_do_not_broadcast(a, b); // varve: sizes of two operands differ, and neither is 1
     }
     r.v[k + shift] = y;
   }

@@ -76,9 +76,12 @@ functional_object<T>& functional_object_of(char const* who, T const& t) {
 } // namespace detail
 
 /// Brings a functional tensor up to date: what was written into its memory is applied to it, by operators that no
-/// functional mode sees (FN-6, FN-34). `value_error` for others.
+/// functional mode sees (FN-6, FN-34); so of a value of `functionalize`. `value_error` for others.
 template <class T = tensor>
 void sync(T const& t) {
+  if (t.is_wrapped())
+    for (layer const* l = this_thread_state.transforms.top; l; l = l->below)
+      if (l->id == t.layer() && l->kind->role == layer_role::functionalize) return void(t.current());
   (void)detail::functional_object_of("sync", t).current();
 }
 /// The value of a functional tensor, up to date, without a link to its memory (FN-36). `value_error` for others.

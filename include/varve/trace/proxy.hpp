@@ -61,7 +61,8 @@ struct proxy : math::functions {
     return detail::refuse_double<dependent<proxy, T>>();
   }
   constexpr explicit operator bool() const {
-    if (id >= -1) a_traced_value_cannot_steer_cpp_control_flow_use_where_cond_or_while_loop();
+    if (id >= -1)
+      a_traced_value_cannot_steer_cpp_control_flow_use_where_cond_or_while_loop(); // varve: no if on a traced value
     return false;
   }
 
