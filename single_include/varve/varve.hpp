@@ -896,7 +896,7 @@ constexpr dims broadcast(dims const& a, dims const& b) {
     if (known_equal(x, y) || known_equal(y, 1)) continue;
     if (!known_equal(x, 1)) { // of numbers nothing is left to ask
       if (x == y || y == 1) continue;
-      if (x != 1) refuse::shapes_do_not_broadcast(a, b);
+      if (x != 1) refuse::shapes_do_not_broadcast(a, b); // varve: sizes of two operands differ, and neither is 1
     }
     r.v[k + shift] = y;
   }
@@ -4452,6 +4452,8 @@ public:
   virtual void was_replaced() {}
   /// Calls `make(f)`, a factory that a transform or a backward pass needs beside it: under the mode it belongs to.
   virtual tensor in_its_mode(tensor (*make)(void const*), void const* f) const;
+  /// Stands for one of two values, of which data that are not there choose; undefined: they must be alike.
+  virtual tensor either(tensor const&, tensor const&) const;
   /// An object with the same context around other tensors, as a tensor.
   virtual tensor rebuilt(tensor const* inner) const = 0;
 
@@ -5059,6 +5061,7 @@ inline layout memory_layout(tensor const& t) {
 #if VARVE_DEFINES
 namespace varve {
 VARVE_LIBRARY tensor subclass_object::constant(tensor const&) const { detail::refuse_data(detail::payload::subclass); }
+VARVE_LIBRARY tensor subclass_object::either(tensor const&, tensor const&) const { return {}; }
 VARVE_LIBRARY tensor subclass_object::in_its_mode(tensor (*make)(void const*), void const* f) const { return make(f); }
 } // namespace varve
 namespace varve::detail {
@@ -5314,10 +5317,12 @@ public:
     new (data_ + size_++) tensor(static_cast<tensor&&>(t));
   }
   int size() const { return size_; }
-  /// Puts what `make()` gives into the place of an undefined tensor.
+  /// Puts what `make()` gives into the place of an undefined tensor. (Not made there: where it throws, what it had made
+  /// so far would be left.)
   template <class F>
   VARVE_INLINE void fill(int i, F const& make) {
-    new (data_ + i) tensor(make());
+    tensor t = make();
+    new (data_ + i) tensor(static_cast<tensor&&>(t));
   }
   tensor const& operator[](int i) const { return data_[i]; }
   tensor& operator[](int i) { return data_[i]; }
@@ -8206,6 +8211,10 @@ struct op_handle {
   /// Of a higher-order operator: its result is that of its function on operands 1, 2, ...; with the random numbers that
   /// follow from operand 0?
   bool is_call = false, draws_from_state = false;
+  /// ... results are those of its function, or of one of its functions, which is given the operands from this one on;
+  /// -1: of no function. Of a loop the first `carried` results are given to the next step in the place of its operands.
+  int given_from = -1;
+  int (*carried)(attributes const& at) = nullptr;
   /// ... do calls of one name, which operand 0 is, share their function where it is the same (`share_regions`)?
   bool shares_region = false;
   /// ... does its function write into operand 1, of which the call gives it a copy? Passes leave it as it is.
@@ -8303,6 +8312,29 @@ constexpr op_handle const* detail::handle_of() {
 
 } // namespace varve
 
+// ---- varve/dispatch/promoted_fact.hpp
+namespace varve::detail {
+
+/// Is a value a plain number, seen through transforms or not?
+template <class V>
+constexpr bool is_plain_number_type() {
+  if constexpr (is_seen<V>)
+    return is_plain_number_type<std::remove_cvref_t<decltype(std::declval<V const&>().value)>>();
+  else return number<V>;
+}
+template <class V>
+inline constexpr bool is_plain_number = is_plain_number_type<V>();
+/// What promotion looks at of a value: {dtype, class}, as `dtype_sum` takes them.
+template <value V>
+constexpr auto promoted_fact(V const& v) {
+  if constexpr (is_plain_number<V>) return on_dims([](dims const& t) { return dims{t[0], 0}; }, type_fact(v));
+  else if constexpr (is_ints<std::remove_cvref_t<decltype(type_fact(v))>>)
+    return on_dims([](dims const& t, dims const& s) { return dims{t[0], s.n ? 2 : 1}; }, type_fact(v), shape_of(v));
+  else return dims{static_cast<index_t>(dtype_of(v)), promotion_class(meta_of(v))};
+}
+
+} // namespace varve::detail
+
 // ---- varve/dispatch/integer_range.hpp
 /// @file
 /// Comparisons and extrema of integers are exact. A plain number beside a value, and a value of rank 0 beside one with
@@ -8392,16 +8424,17 @@ template <class V>
 constexpr auto as_int64(V const& v) {
   return bind<to_t>(ints<static_cast<index_t>(dtype::int64)>{})(v);
 }
-/// `v` as a value of the dtype that is exact beside `o`: another one where one of the two has rank 0.
+/// `v` as a value of the dtype that is exact beside `o`: another one where one of the two is a number or has rank 0,
+/// and so no say in the dtype of both.
 template <class V, class O>
 constexpr auto exact_beside(V const& v, O const& o) {
   auto const type = on_dims(
-      [](dims const& t, dims const& s, dims const& u, dims const& r) {
+      [](dims const& t, dims const& u) {
         auto const own = static_cast<dtype>(t[0]), other = static_cast<dtype>(u[0]);
-        bool const apart = (s.n == 0) != (r.n == 0) && category(own) == 1 && category(other) == 1;
+        bool const apart = t[1] != u[1] && category(own) == 1 && category(other) == 1;
         return dims{static_cast<index_t>(apart ? promote_types(own, other) : own)};
       },
-      type_fact(v), shape_of(v), type_fact(o), shape_of(o));
+      promoted_fact(v), promoted_fact(o));
   return dependent<to_t, V>{}(v, type);
 }
 } // namespace detail
@@ -8454,14 +8487,14 @@ constexpr auto within_range_of(char const* op, V const& v, N const& n) {
       return all < least_of(t) ? least_of(t) : all > greatest_of(t) ? greatest_of(t) : all;
     return all;
   } else if constexpr (varve_value<N> && varve_value<V> && !memory_ref<N> && !memory_ref<V>) {
-    auto const range = on_dims( // of rank 0 beside a value with dimensions
-        [](dims const& t, dims const& s, dims const& u, dims const& r) {
+    auto const range = on_dims( // a number, or of rank 0 beside a value with dimensions
+        [](dims const& t, dims const& u) {
           auto const own = static_cast<dtype>(t[0]), into = static_cast<dtype>(u[0]);
           bool const exceeds =
-              s.n == 0 && r.n > 0 && category(into) == 1 && category(own) == 1 && promote_types(own, into) != into;
+              t[1] < u[1] && category(into) == 1 && category(own) == 1 && promote_types(own, into) != into;
           return exceeds ? dims{least_of(into), greatest_of(into)} : dims{};
         },
-        type_fact(n), shape_of(n), type_fact(v), shape_of(v));
+        promoted_fact(n), promoted_fact(v));
     if constexpr (is_ints<decltype(range)>) {
       if constexpr (decltype(range)::to_dims().n == 0) return n;
       else return between(n, range);
@@ -12346,23 +12379,6 @@ template <value V>
 constexpr auto is_floating_fact(V const& v) {
   return same_fact(on_dims(is_of_floating_dtype, type_fact(v)), ints<1>{});
 }
-/// Is a value a plain number, seen through transforms or not?
-template <class V>
-constexpr bool is_plain_number_type() {
-  if constexpr (is_seen<V>)
-    return is_plain_number_type<std::remove_cvref_t<decltype(std::declval<V const&>().value)>>();
-  else return number<V>;
-}
-template <class V>
-inline constexpr bool is_plain_number = is_plain_number_type<V>();
-/// What promotion looks at of a value: {dtype, class}, as `dtype_sum` takes them.
-template <value V>
-constexpr auto promoted_fact(V const& v) {
-  if constexpr (is_plain_number<V>) return on_dims([](dims const& t) { return dims{t[0], 0}; }, type_fact(v));
-  else if constexpr (is_ints<std::remove_cvref_t<decltype(type_fact(v))>>)
-    return on_dims([](dims const& t, dims const& s) { return dims{t[0], s.n ? 2 : 1}; }, type_fact(v), shape_of(v));
-  else return dims{static_cast<index_t>(dtype_of(v)), promotion_class(meta_of(v))};
-}
 /// The dtype of values together (`torch.result_type`), as a fact: that of pairs of them, one after the other, may be
 /// another one.
 template <value... V>
@@ -14588,6 +14604,8 @@ public:
     captures_.push_back({e, {}, false});
     return static_cast<int>(captures_.size()) - 1;
   }
+  /// Nodes whose cotangent is handed out have their hooks called, as if they ran (`backward` with inputs).
+  void call_hooks_of_captured() { hooks_of_captured_ = true; }
   T const& captured(int k) const { return captures_[k].value; }
   bool reached(int k) const { return captures_[k].reached; }
 
@@ -14751,12 +14769,18 @@ private:
     delete t.rest;
     t.rest = nullptr;
   }
+  VARVE_COLD static void call_hooks(grad_node& n, boxed_args g) {
+    n.extra->before(n, g);
+    boxed_args nothing;
+    for (int k = 0; k < n.count; ++k) nothing.push_back(T());
+    n.extra->after(n, nothing, g);
+  }
   void hand_out(grad_node& n, boxed_args& g) {
     for (auto& c : captures_)
       if (c.at.to() == &n) c.value = g[static_cast<int>(c.at.nr())];
   }
 
-  bool keep_, owns_marks_;
+  bool keep_, owns_marks_, hooks_of_captured_ = false;
   std::uint64_t id_ = next_layer_id();
   backward_run* outer_;
   level_seen_again outer_level_ = this_thread_sees_again;
@@ -14832,7 +14856,11 @@ void backward_run<T>::run() {
     boxed_args g(static_cast<T&&>(tasks[k].first));
     if (n.results > 1) take_rest(tasks[k], g);
     if (n.extra) n.extra->arrived(n, g);
-    if (tasks[k].is_captured) hand_out(n, g);
+    if (tasks[k].is_captured) {
+      hand_out(n, g);
+      if (hooks_of_captured_ && n.extra && !tasks[k].needed && !n.type->is_leaf) [[unlikely]]
+        call_hooks(n, g);
+    }
     bool const added = n.count == 1 && tasks[k].needed && n.next[0] && adds_part(n, g);
     boxed_args out = tasks[k].needed && !added ? cotangents_of_operands(n, g) : boxed_args();
     for (int i = 0; i < n.count; ++i) {
@@ -18217,6 +18245,7 @@ void run_backward(Targets const& roots, Gradients const& gradients, autograd::op
     if (!x.has_history()) refuse_autograd("backward", "one of the inputs does not require grad");
     run.capture(gradient_edge_of(x));
   }
+  run.call_hooks_of_captured();
   run.run();
   for (std::size_t k = 0; k < inputs.size(); ++k) {
     T const& g = run.captured(static_cast<int>(k));
@@ -18233,6 +18262,7 @@ void run_backward(Targets const& roots, Gradients const& gradients, autograd::op
       continue;
     }
     boxed_args in(g), out;
+    if (leaf->extra) leaf->extra->before(*leaf, in);
     leaf->type->backward(*leaf, in, nullptr);
     if (leaf->extra) leaf->extra->after(*leaf, out, in);
   }
@@ -18692,6 +18722,82 @@ struct op_node : tape_node {
 
 } // namespace varve
 
+// ---- varve/interpreter/used_results.hpp
+namespace varve::detail {
+
+/// Which results of a function have cotangents. A result that nothing uses has none, which is not the same as a
+/// cotangent of zeros: zero times the infinite derivative of such a result would be NaN. Of more than 64 results those
+/// behind count as used.
+class used_results {
+public:
+  constexpr bool operator[](int k) const { return k >= 64 || (bits_ >> k & 1) != 0; }
+  constexpr void set(int k, bool used) {
+    if (k >= 64) return;
+    auto const bit = std::uint64_t{1} << k;
+    bits_ = used ? bits_ | bit : bits_ & ~bit;
+  }
+  constexpr bool all() const { return bits_ == ~std::uint64_t{0}; }
+  static constexpr used_results none() {
+    used_results r;
+    r.bits_ = 0;
+    return r;
+  }
+  constexpr used_results operator|(used_results const& o) const {
+    used_results r;
+    r.bits_ = bits_ | o.bits_;
+    return r;
+  }
+  friend constexpr bool operator==(used_results const&, used_results const&) = default;
+  /// Those behind the first result.
+  constexpr used_results without_first() const {
+    used_results r;
+    r.bits_ = bits_ >> 1 | std::uint64_t{1} << 63;
+    return r;
+  }
+  /// Is one of them made of an operand? `of[k]`: of which operands result k is made, bit j for the j-th.
+  template <class Reach>
+  constexpr bool reach(Reach const& of, int operand) const {
+    if (operand >= 64) return true;
+    for (int k = 0; k < static_cast<int>(of.size()); ++k)
+      if ((*this)[k] && (of[static_cast<std::size_t>(k)] >> operand & 1)) return true;
+    return false;
+  }
+  /// Of a step of a loop: those that the steps to come use too. `reach[k]`: by which values that the step is given
+  /// result k may be differentiated, bit j for the j-th; the first `carried` results are what the next step is given.
+  template <class Reach>
+  constexpr used_results in_steps(int carried, Reach const& reach) const {
+    used_results r = *this;
+    for (bool grown = !all(); grown;) {
+      grown = false;
+      for (int k = 0; k < static_cast<int>(reach.size()); ++k) {
+        if (!r[k]) continue;
+        for (int j = 0; j < carried; ++j) {
+          if (r[j] || !(reach[static_cast<std::size_t>(k)] >> j & 1)) continue;
+          r.set(j, true), grown = true;
+        }
+      }
+    }
+    return r;
+  }
+
+private:
+  std::uint64_t bits_ = ~std::uint64_t{0};
+};
+
+/// What the pullback of a loop finds from step to step.
+struct used_in_steps {
+  used_results now, all, reached = used_results::none();
+  int carried, steps = 0;
+  constexpr used_in_steps(used_results const& first, int c) : now(first), all(first), carried(c) {}
+  /// Operands that a step gave a cotangent: of what is carried the steps before have one for the result.
+  constexpr void add(used_results const& operands) {
+    for (int k = 0; k < carried; ++k) now.set(k, operands[k]);
+    all = all | now, reached = reached | operands, ++steps;
+  }
+};
+
+} // namespace varve::detail
+
 // ---- varve/interpreter/hop_node.hpp
 namespace varve::detail {
 
@@ -18739,12 +18845,18 @@ struct hop_node : tape_node {
     };
     auto const gradients = [&]<std::size_t... K>(std::index_sequence<K...>) {
       [[maybe_unused]] auto const results = tree_leaves(y);
+      if constexpr (requires { op.used; }) {
+        (op.used.set(static_cast<int>(K), std::get<K>(out).set), ...);
+        op.close_used(pred, operands, cotangent(std::get<K>(out), std::get<K>(results))...);
+      }
       return rules<typename Op::tag>::pull(op, pred, operands, cotangent(std::get<K>(out), std::get<K>(results))...);
     }(std::make_index_sequence<std::tuple_size_v<decltype(out)>>{});
-    (give(std::get<I>(targets), std::get<I>(gradients)), ...);
+    (give(static_cast<int>(I), std::get<I>(targets), std::get<I>(gradients)), ...);
   }
   template <class S, class G>
-  constexpr void give(S const& to, G const& g) {
+  constexpr void give([[maybe_unused]] int operand, S const& to, G const& g) {
+    if constexpr (requires { op.used; })
+      if (!op.reaches(operand)) return;
     if constexpr (!is_none<S>)
       if (to) to->add(owner->tower, g);
   }
@@ -19000,11 +19112,20 @@ public:
     tape_.clear();
     tree_map(
         [&](auto const& y, auto const& c) {
-          using V = std::remove_cvref_t<decltype(y)>;
-          if constexpr (at_level<V, level>) seed(y, detail::viewed(c));
+          seed_leaf(y, c);
           return 0;
         },
         t, g);
+    tape_.pull();
+  }
+  /// ... of those leaves that are used. `t` and `g` are of one structure.
+  template <class Y, class G>
+  constexpr void backward(Y const& t, G const& g, detail::used_results const& used) {
+    tape_.clear();
+    auto const seed_leaves = [&]<std::size_t... K>(auto const& y, auto const& c, std::index_sequence<K...>) {
+      ((used[static_cast<int>(K)] ? seed_leaf(std::get<K>(y), std::get<K>(c)) : void()), ...);
+    };
+    seed_leaves(tree_leaves(t), tree_leaves(g), std::make_index_sequence<detail::leaf_count<Y>()>{});
     tape_.pull();
   }
   /// The collected cotangents of a tracked tree; zeros where nothing arrived.
@@ -19027,6 +19148,21 @@ public:
           t);
   }
 
+  /// For which leaves of a tracked tree one arrived.
+  template <class T>
+  constexpr detail::used_results reached(T const& t) const {
+    detail::used_results r;
+    int k = 0;
+    auto const leaf = [&](auto const& v) {
+      using V = std::remove_cvref_t<decltype(v)>;
+      if constexpr (at_level<V, level>) r.set(k, v.extra->set);
+      else r.set(k, false);
+      ++k;
+    };
+    std::apply([&](auto const&... v) { (leaf(v), ...); }, tree_leaves(t));
+    return r;
+  }
+
 private:
   using like = decltype(detail::traced_among(std::declval<F const&>(), std::declval<X const&>()...));
   /// A leaf of the tape. Beside values of a trace static ones become its constants: their cotangents are values of the
@@ -19045,6 +19181,10 @@ private:
     interpreter i{};
     i.record_on = &tape_;
     return i;
+  }
+  template <class Y, class G>
+  constexpr void seed_leaf([[maybe_unused]] Y const& y, [[maybe_unused]] G const& g) {
+    if constexpr (at_level<Y, level>) seed(y, detail::viewed(g));
   }
   template <class Y, class G>
   constexpr void seed(Y const& y, G const& g) {
@@ -19624,6 +19764,8 @@ struct node {
   /// Written by `forward` of a custom function while the compiler traced: the text without the function, whose
   /// derivative is not that of the text. `interpret` refuses to be differentiated there.
   bool text = false;
+  /// Of a placeholder: the program takes it as if it lay by rows, since it writes into what a reshape of it shows.
+  bool by_rows = false;
 };
 
 /// A function with rules of its own that a graph made at run time calls: the first `operands` operands of the node are
@@ -20586,7 +20728,8 @@ struct proxy : math::functions {
     return detail::refuse_double<dependent<proxy, T>>();
   }
   constexpr explicit operator bool() const {
-    if (id >= -1) a_traced_value_cannot_steer_cpp_control_flow_use_where_cond_or_while_loop();
+    if (id >= -1)
+      a_traced_value_cannot_steer_cpp_control_flow_use_where_cond_or_while_loop(); // varve: no if on a traced value
     return false;
   }
 
@@ -22004,7 +22147,8 @@ struct boxed_hop {
 };
 
 /// A higher-order operator of the dynamic world: a name and one rule per dispatch key, kind of transform, type of mode,
-/// and type of subclass (HO-3). What has no rule refuses the call with an error that names both. Registering is safe
+/// and type of subclass (HO-3). Modes and subclasses without a rule see the operators inside of its functions instead;
+/// what else has no rule refuses the call with an error that names both. Registering is safe
 /// against calls on other threads: rules are a list that only grows in front. The operator must outlive its calls.
 /// (What is a template without need costs nothing unless used.)
 class higher_order_operator {
@@ -22012,7 +22156,11 @@ public:
   /// The signature is what schemas of its calls are made of (`schema_of`); one with a `!` says that the operator writes
   /// into operands.
   explicit higher_order_operator(char const* name, hop_signature const& s = {})
-      : name_(name), signature_(s), written_(std::strchr(s.text, '!') != nullptr) {
+      : higher_order_operator(name, s, nullptr) {}
+  /// An operator whose calls are nodes of graphs: name and signature are those of the node.
+  explicit higher_order_operator(op_handle const& node) : higher_order_operator(node.name, node.signature, &node) {}
+  higher_order_operator(char const* name, hop_signature const& s, op_handle const* node)
+      : name_(name), signature_(s), node_(node), written_(std::strchr(s.text, '!') != nullptr) {
     operators& all = list();
     detail::spin_lock::held const on(all.lock);
     next_ = all.first;
@@ -22039,6 +22187,8 @@ public:
 
   char const* name() const { return name_; }
   hop_signature const& signature() const { return signature_; }
+  /// What its calls are in graphs; null of operators that a program defines.
+  op_handle const* node() const { return node_; }
   /// Null when there is none of that name.
   static higher_order_operator* find(char const* name) {
     operators& all = list();
@@ -22046,6 +22196,13 @@ public:
     for (auto* o = all.first; o; o = o->next_)
       if (std::strcmp(o->name_, name) == 0) return o;
     return nullptr;
+  }
+  /// Calls `f(operator)` for each there is; `f` may make none.
+  template <class F>
+  static void for_each(F const& f) {
+    operators& all = list();
+    detail::spin_lock::held const on(all.lock);
+    for (auto* o = all.first; o; o = o->next_) f(*o);
   }
 
   /// A kernel `(boxed_hop const&, boxed_args const&)` for a key; `composite_explicit` serves every backend.
@@ -22075,6 +22232,11 @@ public:
         [f = std::move(f)](void* m, boxed_hop const& op, boxed_args const& x) mutable -> boxed_args {
           return f(*static_cast<Mode*>(m), op, x);
         });
+  }
+  /// Is there a rule for modes of a type?
+  template <class Mode>
+  bool has_mode() const {
+    return search({dispatch_key::dispatch_mode, &name_of_type<Mode>, ""});
   }
   /// A rule `(boxed_hop const&, boxed_args const&)` for operands of a subclass (HO-6).
   template <class F>
@@ -22169,11 +22331,11 @@ private:
   boxed_args call_transform(boxed_hop const& op, boxed_args const& x);
   template <class = void>
   boxed_args call_mode(boxed_hop const& op, layer_stack& stack, boxed_args const& x);
-  template <class = void>
-  boxed_args call_subclass(boxed_hop const& op, boxed_args const& x);
+  rule* rule_of_subclass(boxed_args const& x) const;
 
   char const* name_;
   hop_signature signature_;
+  op_handle const* node_;
   bool written_;
   bool passes_ = false;
   higher_order_operator* next_ = nullptr;
@@ -22244,10 +22406,9 @@ boxed_args higher_order_operator::call_mode(boxed_hop const& op, layer_stack& st
   bool const traces = mode.kind->is_trace(); // by the rule of traces, whichever their host
   rule* const r = traces ? search({dispatch_key::transform, nullptr, "trace"})
                          : search({dispatch_key::dispatch_mode, mode.kind->mode_type, ""});
-  bool const passes = !r && !mode.kind->process_hop;
-  if (passes && last)
-    refuse("mode", mode.kind->name,
-           "register one with op.impl_mode<mode>(rule), or let the mode say supports_higher_order_operators");
+  bool const passes = !r && !mode.kind->process_hop; // a mode that says nothing sees what the functions do
+  if (passes && last && &stack != &s.modes)          // infra modes are to know whole programs
+    refuse("mode", mode.kind->name, "register one with op.impl_mode<mode>(rule)");
   std::vector<boxed_function> inside;
   for (auto const& f : op.functions)
     inside.push_back([f, done, &stack, &mode, sees = !r](boxed_args const& a) {
@@ -22261,16 +22422,13 @@ boxed_args higher_order_operator::call_mode(boxed_hop const& op, layer_stack& st
   return r ? (*r)(traces ? &mode : mode.object, within, x) : mode.kind->process_hop(mode, within, x);
 }
 
-template <class>
-boxed_args higher_order_operator::call_subclass(boxed_hop const& op, boxed_args const& x) {
-  char const* tried = "";
+VARVE_LIBRARY higher_order_operator::rule* higher_order_operator::rule_of_subclass(boxed_args const& x) const {
   for (auto const& t : x) {
     if (!t.defined() || !t.object()) continue;
     for (auto const* type = &t.object()->type(); type; type = type->base)
-      if (rule* const r = search({dispatch_key::subclass, type, ""})) return (*r)(nullptr, op, x);
-    tried = t.object()->type().name;
+      if (rule* const r = search({dispatch_key::subclass, type, ""})) return r;
   }
-  refuse("subclass", tried, "register one with op.impl_subclass(type, rule)");
+  return nullptr;
 }
 
 template <class>
@@ -22296,7 +22454,13 @@ boxed_args higher_order_operator::redispatch(boxed_hop const& op, dispatch_key_s
         return call(op, plain);
       }
     }
-    if (k == dispatch_key::subclass) return call_subclass(op, x);
+    if (k == dispatch_key::subclass) { // one that has no rule sees what the functions do
+      if (rule* const r = rule_of_subclass(x)) return (*r)(nullptr, op, x);
+      keys = keys.below(k);
+      if (rule* const r = keys.empty() ? rule_for(dispatch_key::composite_explicit) : nullptr)
+        return (*r)(nullptr, op, x);
+      continue;
+    }
     if (is_autograd(k)) {
       // The rule is for calls that have a gradient to record; all others pass (HO-9).
       bool recorded = false;
@@ -22803,8 +22967,8 @@ namespace varve {
 
 namespace detail {
 /// What the sizes of a graph are in one call: of symbols that its arguments tell, and of those that operators have read
-/// of data until now. Checked as soon as they are known; shared with functions that outlive the call. Where a graph is
-/// run in a trace of symbolic sizes they are expressions of these.
+/// of data until now, or that results of operators with functions tell. Checked as soon as they are known; shared with
+/// functions that outlive the call. Where a graph is run in a trace of symbolic sizes they are expressions of these.
 template <class T = tensor>
 class sizes_of_call {
 public:
@@ -22816,6 +22980,15 @@ public:
     r.tell(s, number);
     r.settle(g, s);
     return std::make_shared<sizes_of_call const>(std::move(r));
+  }
+
+  /// ... that the result of a node with functions tells.
+  static std::shared_ptr<sizes_of_call const> with_result(std::shared_ptr<sizes_of_call const> r, graph const& g,
+                                                          dims const& sizes, dims const& found) {
+    for (int d = 0; d < sizes.n && d < found.n; ++d)
+      if (extent const e = sizes[d]; e.is_entry() && g.expressions[e].op == size_op::symbol && !r->is_known(e))
+        r = r->with(g, e, found[d]);
+    return r;
   }
 
   extent of(extent e) const { return e.is_entry() ? values_[static_cast<std::size_t>(e.entry())] : e; }
@@ -22900,6 +23073,10 @@ std::shared_ptr<sizes_of_call<T> const> sizes_of_call<T>::of_arguments(graph con
   for (node const& n : g.nodes)
     if (n.op == &handle<local_scalar_t> && n.at[0].n && n.at[0][0].is_entry())
       read[static_cast<std::size_t>(g.expressions[n.at[0][0]].a.number())] = true;
+    else if (n.regions_count > 0 || n.op == &getitem_handle)
+      for (extent const e : n.out.sizes)
+        if (e.is_entry() && g.expressions[e].op == size_op::symbol)
+          read[static_cast<std::size_t>(g.expressions[e].a.number())] = true;
   for (size_expression const* e = all; e != last; ++e)
     if (auto const s = static_cast<std::size_t>(e->a.number());
         e->op == size_op::symbol && !r.symbols_[s].told && !read[s])
@@ -22985,6 +23162,10 @@ boxed_args run_region(graph const& g, int r, boxed_args const& in, std::shared_p
       tensor const& v = in[static_cast<int>(nd.value)];
       if (dims const want = sizes ? sizes->expected(nd.out.sizes, v.sizes()) : nd.out.sizes; !(v.sizes() == want))
         refuse::shapes_do_not_match("graph (argument)", v.sizes(), want);
+      if (nd.by_rows && !v.is_contiguous())
+        refuse::argument_is_invalid("graph",
+                                    "it writes into an argument that it reshapes, and takes this one as lying by "
+                                    "rows; pass one that does, as contiguous(x) is");
       at(n).push_back(v);
     } else if (nd.op->kind == op_kind::constant) {
       at(n).push_back(constant_of<T>(g, nd));
@@ -23020,6 +23201,8 @@ boxed_args run_region(graph const& g, int r, boxed_args const& in, std::shared_p
       if (nd.op == &handle<as_strided_t> && !y.shares_storage(x[0])) refuse_stale_region(g, n);
       at(n).push_back(y);
     }
+    if (sizes && (nd.regions_count > 0 || nd.op == &getitem_handle) && at(n).size() == 1)
+      sizes = sizes->with_result(sizes, g, nd.out.sizes, at(n)[0].sizes());
   }
   boxed_args y;
   for (int k = 0; k < f.result_count; ++k) y.push_back(at(g.results[static_cast<std::size_t>(f.result_first + k)])[0]);
@@ -23042,6 +23225,94 @@ boxed_args interpret(graph const& g, boxed_args const& arguments) {
 #endif
 
 } // namespace varve
+
+// ---- varve/graph/reached_inputs.hpp
+/// @file
+/// By which of its inputs each result of a graph may be differentiated. Sets of inputs are masks, bit j for input j; of
+/// inputs behind the 64th nothing is known.
+namespace varve::detail {
+
+using input_masks = list<std::uint64_t>;
+
+inline input_masks masks_of_results(graph const& g, region const& f, input_masks const& given);
+
+/// ... of the results of an operator with functions. One that does not say what its functions are given has results
+/// that are made of every operand.
+inline input_masks masks_of_call(graph const& g, node const& nd, input_masks const& operands) {
+  std::uint64_t all = 0;
+  for (auto const m : operands) all |= m;
+  region const* const first = g.regions.data() + nd.regions_first;
+  bool const is_loop = nd.op->carried != nullptr;
+  std::size_t const from = nd.op->given_from < 0 ? operands.size() : static_cast<std::size_t>(nd.op->given_from);
+  if (nd.op->given_from < 0 || nd.regions_count == 0 ||
+      static_cast<std::size_t>(first->inputs) + from > operands.size())
+    return input_masks(64, all);
+  input_masks in(operands.begin() + from, operands.end());
+  input_masks r = masks_of_results(g, *first, in);
+  if (!is_loop) {
+    for (int k = 1; k < nd.regions_count; ++k) {
+      input_masks const other = masks_of_results(g, first[k], in);
+      for (std::size_t q = 0; q < r.size() && q < other.size(); ++q) r[q] |= other[q];
+    }
+    return r;
+  }
+  auto const carried = static_cast<std::size_t>(nd.op->carried(nd.at));
+  for (bool grown = true; grown; r = masks_of_results(g, *first, in)) {
+    grown = false;
+    for (std::size_t k = 0; k < carried && k < r.size(); ++k) {
+      grown = grown || (r[k] & ~in[k]) != 0;
+      in[k] |= r[k];
+    }
+  }
+  for (std::size_t k = 0; k < carried && k < r.size(); ++k) r[k] |= in[k];
+  return r;
+}
+/// ... of the results of a function that is given values of such sets. What goes through integers and truth values does
+/// not count.
+inline input_masks masks_of_results(graph const& g, region const& f, input_masks const& given) {
+  auto const at = [&](int n) { return static_cast<std::size_t>(n - f.node_first); }; // edges stay in the function
+  input_masks of(static_cast<std::size_t>(f.node_count), 0);
+  list<input_masks> calls(static_cast<std::size_t>(f.node_count), input_masks());
+  auto const mask = [&](int n) { return of[at(n)] | of[at(memory_of(g, n))]; };
+  for (int n = f.node_first; n < f.node_first + f.node_count; ++n) {
+    node const& nd = g.nodes[static_cast<std::size_t>(n)];
+    auto& mine = of[at(n)];
+    if (nd.op == &placeholder_handle) mine = given[static_cast<std::size_t>(nd.value)];
+    input_masks operands;
+    for (int k = 0; k < nd.count; ++k) operands.push_back(mask(g.edges[static_cast<std::size_t>(nd.first + k)]));
+    if (nd.op == &getitem_handle) {
+      auto const& call = calls[at(g.edges[static_cast<std::size_t>(nd.first)])];
+      auto const k = static_cast<std::size_t>(static_cast<index_t>(nd.at[0][0]));
+      mine = k < call.size() ? call[k] : operands[0];
+    } else {
+      for (auto const m : operands) mine |= m;
+      if (nd.regions_count > 0) {
+        auto& call = calls[at(n)] = masks_of_call(g, nd, operands);
+        if (call.size() == 1) mine = call[0];
+      }
+    }
+    bool const several = calls[at(n)].size() > 1;
+    if (!several && !has_derivatives(nd.out.type)) mine = 0;
+    if (nd.op->kind == op_kind::mutation) of[at(memory_of(g, n))] |= mine;
+  }
+  input_masks r;
+  for (int k = 0; k < f.result_count; ++k) r.push_back(mask(g.results[static_cast<std::size_t>(f.result_first + k)]));
+  return r;
+}
+/// ... where input `first + k` of the graph is operand `first + captured[k]` of a call; bit j for operand j.
+template <class Order>
+input_masks reached_inputs(graph const& g, Order const& captured, int first) {
+  region const& program = g.regions[0];
+  input_masks given(static_cast<std::size_t>(program.inputs), 0);
+  for (int k = 0; k < program.inputs; ++k) {
+    auto const at = static_cast<std::size_t>(k - first);
+    int const operand = k < first || at >= captured.size() ? k : first + static_cast<int>(captured[at]);
+    if (operand < 64) given[static_cast<std::size_t>(k)] = std::uint64_t{1} << operand;
+  }
+  return masks_of_results(g, program, given);
+}
+
+} // namespace varve::detail
 
 // ---- varve/interpreter/interpreter.hpp
 namespace varve {
@@ -24327,6 +24598,8 @@ struct trace_layer : layer {
   tensor (*literal)(tensor const&) = nullptr;
   /// Told of an operator that no graph can call, whose results are then zeros in it. Null: it is refused.
   void (*missing_node)(char const* op) = nullptr;
+  /// Of a mode: the trace whose values the function may capture, which stays a function of them.
+  trace_layer const* captures_of = nullptr;
   /// The custom function whose `forward` it is: that may use of the traced values those it is given.
   char const* custom = nullptr;
   /// Of a function that only some lanes of a `vmap` below run: which, one truth value for each. Loops that are run to
@@ -24402,8 +24675,9 @@ struct trace_layer : layer {
   static bool is_traced_by_mode(tensor const& t) {
     layer const* const l = mode_at_work();
     if (!l) return false;
-    auto const& tracer = *static_cast<trace_layer const*>(l->object);
-    return tracer.owns(t) || tracer.has_written(t);
+    for (auto const* tracer = static_cast<trace_layer const*>(l->object); tracer; tracer = tracer->captures_of)
+      if (tracer->owns(t) || tracer->has_written(t)) return true;
+    return false;
   }
   /// The tracer that is a mode of this thread.
   static layer* mode_at_work() { return mode_slot().top; }
@@ -25384,11 +25658,12 @@ struct boxed_batched_fn {
     return r;
   }
 };
-/// (operands, cotangents of the results, of which those of floating ones are read) to the cotangents of the operands,
-/// by running the function again in reverse mode.
+/// (operands, cotangents of the results, of which those of floating ones that are used are read) to the cotangents of
+/// the operands, by running the function again in reverse mode.
 struct boxed_pull_fn {
   boxed_function f;
   int operands;
+  used_results used{};
   template <class P>
   P operator()(P const& x) const {
     dynamic_reverse_scope<> scope;
@@ -25400,7 +25675,7 @@ struct boxed_pull_fn {
     });
     boxed_args floating, g;
     for (int k = 0; k < y.size(); ++k) {
-      if (!has_derivatives(y[k].dtype())) continue;
+      if (!has_derivatives(y[k].dtype()) || !used[k]) continue;
       floating.push_back(y[k]);
       g.push_back(x[operands + k]);
     }
@@ -25422,6 +25697,10 @@ private:
 };
 /// What rules of calls with functions are written in, on tensors: functions handed down, and packs taken apart.
 struct boxed_forms {
+  used_results used{};
+  list<std::uint64_t> reach{}; // of the functions, where they are graphs: `reached_inputs`
+  void close_used() const {}
+  bool reaches(int operand) const { return reach.empty() || used.reach(reach, operand); }
   /// Hands a call on: below the layer that processes it, if one does.
   template <class Call, class... P>
   static boxed_args call_below(layer const* self, Call const& call, boxed_args const& first, P const&... packs) {
@@ -25442,8 +25721,8 @@ struct boxed_forms {
     return boxed_batched_fn{in.self, f, std::move(mapped)};
   }
   template <class P>
-  static boxed_function pull_fn(boxed_function const& f, P const& x) {
-    return boxed_pull_fn{f, x.size()};
+  boxed_function pull_fn(boxed_function const& f, P const& x) const {
+    return boxed_pull_fn{f, x.size(), used};
   }
   template <class D>
   static boxed_args tangent(D const& d) {
@@ -25488,6 +25767,7 @@ struct traced_function {
   boxed_function call;
   bool draws;
   operand_writes writes;
+  list<std::uint64_t> reach; // `reached_inputs`
 
   /// A level would take what is written for what it was. Loops find themselves what their steps write into.
   void refuse_writes(bool is_step = false) const {
@@ -25498,15 +25778,16 @@ struct traced_function {
 };
 /// A function as a graph, traced on the operands below the layer that is at work: it keeps nothing of the user's
 /// closure, which may be gone when the gradient is taken. What the function captures joins `captures`, which stand
-/// behind the operands of the graph's function. `hidden` layers see nothing of it. It is run for `lanes`. `host`: of
-/// the trace.
+/// behind the operands of the graph's function. `hidden` layers see nothing of it. It is run for `lanes`. `around`: the
+/// trace that is at work, if there is one.
 template <class On = void>
 traced_function traced(boxed_function const& f, boxed_args const& x, boxed_args& captures, int hidden = 1,
-                       tensor const& lanes = {}, layer_kind const& host = trace_layer::own_kind) {
+                       tensor const& lanes = {}, trace_layer const* around = nullptr) {
   generator_guard const as_before(default_generator);
   auto const attempt = [&](bool copies) -> traced_function {
     boxed_args more = captures;
-    trace_layer l(host);
+    trace_layer l(around ? around->host : trace_layer::own_kind);
+    l.captures_of = around;
     l.copies_by(&copy_as_laid_out<dependent<tensor, On>>);
     l.lanes = lanes;
     l.captures = &more;
@@ -25520,13 +25801,14 @@ traced_function traced(boxed_function const& f, boxed_args const& x, boxed_args&
     if (has_scaffolds(g)) g = without_scaffolds(g);
     bool const random = draws(g);
     operand_writes const writes = writes_into_operands(g);
+    auto reach = reached_inputs(g, l.captured(), x.size());
     captures = more;
     auto run = [g = std::move(g), order = l.captured(), n = x.size()](boxed_args const& all) {
       boxed_args a = part(all, 0, n);
       for (int k : order) a.push_back(all[n + k]);
       return interpret(g, a);
     };
-    return {closed_function{std::move(run)}, random, writes};
+    return {closed_function{std::move(run)}, random, writes, std::move(reach)};
   };
   generator const before = default_generator;
   if (!VARVE_HAS_EXCEPTIONS()) return attempt(true); // nothing can end a trace that should have copied
@@ -25565,8 +25847,16 @@ struct boxed_hop_pull {
     }
     if (!any) return {};
     require_unchanged();
-    return [&](auto const& o) -> boxed_args {
-      return rules<typename Op::tag>::pull(o, pred, operands, g);
+    return [&](auto o) -> boxed_args {
+      if constexpr (requires { o.used; }) {
+        for (int k = 0; k < y.size(); ++k) o.used.set(k, out[k].defined());
+        o.close_used();
+      }
+      boxed_args r = rules<typename Op::tag>::pull(o, pred, operands, g);
+      if constexpr (requires { o.used; })
+        for (int k = 0; k < r.size(); ++k)
+          if (!o.reaches(k)) r[k] = T();
+      return r;
     }(op); // no return type to be deduced here
   }
   void release() { pred = y = operands = boxed_args(); }
@@ -25920,6 +26210,14 @@ struct pullback {
     scope->backward(y, g);
     return scope->gradient(in);
   }
+  /// ... of the leaves of the result that are used: of the others there is no cotangent.
+  template <class G>
+  constexpr auto operator()(G const& g, detail::used_results const& used) const {
+    scope->backward(y, g, used);
+    return scope->gradient(in);
+  }
+  /// Which arguments had a cotangent in the last call.
+  constexpr detail::used_results reached() const { return scope->reached(in); }
 };
 
 /// `auto [y, pull] = vjp(f, x...)`: the value of f and its pullback; `pull(g)` is a tuple with one cotangent per
@@ -26001,11 +26299,13 @@ struct dual_trees_fn {
   }
 };
 
-/// Maps (operands..., cotangents of the results...) to the tuple of cotangents of the operands, by running the function
-/// again in reverse mode.
+/// Maps (operands..., cotangents of the results, of which those of used ones are read...) to the tuple of cotangents of
+/// the operands, by running the function again in reverse mode.
 template <std::size_t N, class F>
 struct pull_fn {
   [[no_unique_address]] F f;
+  used_results used{};
+  used_in_steps* watch = nullptr; // told what each call finds
   template <class... X>
   constexpr auto operator()(X const&... x) const {
     return [&]<std::size_t... K, std::size_t... G>(std::index_sequence<K...>, std::index_sequence<G...>) {
@@ -26015,7 +26315,9 @@ struct pull_fn {
         return vjp(with_captures, nth<K>(x...)...);
       }();
       auto const g = tree_unflatten<std::remove_cvref_t<decltype(run.first)>>(std::tie(nth<N + G>(x...)...));
-      return std::apply([&](auto const&... c) { return std::make_tuple(or_zeros(c, nth<K>(x...))...); }, run.second(g));
+      auto const found = run.second(g, watch ? watch->now : used);
+      if (watch) watch->add(run.second.reached());
+      return std::apply([&](auto const&... c) { return std::make_tuple(or_zeros(c, nth<K>(x...))...); }, found);
     }(std::make_index_sequence<N>{}, std::make_index_sequence<sizeof...(X) - N>{});
   }
   template <std::size_t M, class G, class... V>
@@ -26536,6 +26838,76 @@ constexpr graph with_results_apart(graph const& g) {
 
 } // namespace varve::detail
 
+// ---- varve/pass/results_apart.hpp
+namespace varve::detail {
+
+/// The node in whose memory a node lies, through calls whose functions give what they were given: of two branches
+/// through the first that does. (A loop gives no operand.)
+constexpr int memory_through_calls(graph const& g, int n) {
+  for (;;) {
+    n = memory_of(g, n);
+    node const* call = &g.nodes[n];
+    int const k = call->op == &getitem_handle ? static_cast<int>(call->at[0][0].number()) : 0;
+    if (call->op == &getitem_handle) call = &g.nodes[g.edges[call->first]];
+    if (call->regions_count == 0 || call->op->given_from < 0 || call->op->carried || call->op->writes_copy) return n;
+    int passed = -1;
+    for (int r = 0; r < call->regions_count && passed < 0; ++r) {
+      region const& f = g.regions[call->regions_first + r];
+      node const& given = g.nodes[memory_through_calls(g, g.results[f.result_first + k])];
+      if (given.op->kind == op_kind::placeholder) passed = static_cast<int>(given.value) + call->op->given_from;
+    }
+    if (passed < 0 || passed >= call->count) return n;
+    n = g.edges[call->first + passed];
+  }
+}
+/// The graph `now`, into which passes made `g`, with copies of results that lay in memory of their own, and do not any
+/// more: a clone that became its operand, or two equal results that became one.
+constexpr graph results_apart(graph const& g, graph const& now) {
+  auto const at = [](int k) { return static_cast<std::size_t>(k); };
+  region const was = g.regions[0], is = now.regions[0];
+  auto const before = [&](int k) { return memory_through_calls(g, g.results[at(was.result_first + k)]); };
+  auto const after = [&](int k) { return memory_through_calls(now, now.results[at(is.result_first + k)]); };
+  list<int> copied;
+  for (int k = 0; k < is.result_count; ++k) {
+    int first = 0; // of the results that lie there now: it may stay
+    while (after(first) != after(k)) ++first;
+    bool const in_argument = now.nodes[at(after(k))].op->kind == op_kind::placeholder,
+               was_in_argument = g.nodes[at(before(k))].op->kind == op_kind::placeholder;
+    if (in_argument ? !was_in_argument : before(k) != before(first)) copied.push_back(k);
+  }
+  if (copied.empty()) return now;
+  auto const copied_before = [&](int k) { // of a result that is given twice the copy is one
+    for (int c = 0; copied[c] != k; ++c)
+      if (now.results[at(is.result_first + copied[c])] == now.results[at(is.result_first + k)] &&
+          before(copied[c]) == before(k))
+        return c;
+    return -1;
+  };
+  rewriter w(now);
+  list<int> copies;
+  graph r = w.run(
+      [&](int n) {
+        int const m = w.copy(now.nodes[at(n)]);
+        if (n != is.node_first + is.node_count - 1) return m;
+        for (int k : copied) {
+          if (int const same = copied_before(k); same >= 0) {
+            copies.push_back(copies[same]);
+            continue;
+          }
+          int const result = now.results[at(is.result_first + k)], in = result == n ? m : w.now[at(result)];
+          node nd;
+          nd.op = &handle<clone_t>, nd.out = now.nodes[at(result)].out, nd.count = 1;
+          copies.push_back(w.append(nd, &in));
+        }
+        return m;
+      },
+      [] {});
+  for (std::size_t k = 0; k < copied.size(); ++k) r.results[at(is.result_first + copied[k])] = copies[k];
+  return r;
+}
+
+} // namespace varve::detail
+
 // ---- varve/pass/functionalize.hpp
 /// @file
 /// In-place code of graphs. Both tracers record it as it is, and this one pass makes it functional. `trace` runs it at
@@ -26825,16 +27197,34 @@ private:
   list<char> kept_;  // of the regions: does it write into what it is given for that, or does nobody call it?
   list<int> inputs_; // arguments of the program that were written: old number, and new one of before
 };
+/// `r`, which was made of `g`, with a mark on the arguments that are written and reshaped: of one that does not lie by
+/// rows the reshape is a copy, and a write into it is none into the argument.
+constexpr graph written_by_rows(graph const& g, graph r) {
+  region const& all = g.regions[0];
+  auto const base = [&](int n) -> node const& { return g.nodes[static_cast<std::size_t>(memory_of(g, n))]; };
+  auto const any = [&](double argument, auto const& such) {
+    bool found = false;
+    for (int n = all.node_first; n < all.node_first + all.node_count; ++n)
+      found = found || (such(*g.nodes[static_cast<std::size_t>(n)].op) && base(n).op->kind == op_kind::placeholder &&
+                        base(n).value == argument);
+    return found;
+  };
+  for (node& n : r.nodes)
+    if (&n - r.nodes.data() < r.regions[0].node_count && n.op->kind == op_kind::placeholder)
+      n.by_rows = any(n.value, [](op_handle const& op) { return op.kind == op_kind::mutation; }) &&
+                  any(n.value, [](op_handle const& op) { return &op == &handle<reshape_t>; });
+  return r;
+}
 constexpr graph functionalized(graph const& g, purpose what_for = purpose::values) {
   if (is_symbolic(g))
     return on_samples("functionalize", g, [what_for](graph const& of, int) {
       functionalizer f(of, what_for);
       graph const r = f.run();
-      return with_results_apart(r);
+      return written_by_rows(of, with_results_apart(r));
     });
   functionalizer f(g, what_for); // named, as graphs are: g++ 12 loses temporaries that hold storage
   graph const r = f.run();
-  return with_results_apart(r);
+  return written_by_rows(g, with_results_apart(r));
 }
 /// Makes known for tensors what a functionalized graph may call.
 template <class>
@@ -26856,7 +27246,7 @@ template <class G>
 constexpr graph functionalize(G const& g, purpose what_for) {
   if (!has_mutation(g)) return g;
   if (!std::is_constant_evaluated()) detail::functionalizer_operators<G>();
-  return detail::functionalized(g, what_for);
+  return detail::results_apart(g, detail::functionalized(g, what_for));
 }
 template <class G>
   requires std::is_same_v<G, graph>
@@ -27088,7 +27478,9 @@ template <class Tag>
 constexpr op_handle make_hop_handle() {
   op_handle h{Tag::op_name, op_kind::hop, -1, &no_shape};
   h.signature = Tag::signature, h.own = declared::by_varve<Tag>();
-  if constexpr (requires { Tag::is_call; }) h.is_call = Tag::is_call;
+  if constexpr (requires { Tag::is_call; }) h.is_call = Tag::is_call, h.given_from = Tag::is_call ? 1 : -1;
+  if constexpr (requires { Tag::given_from; }) h.given_from = Tag::given_from;
+  if constexpr (requires { &Tag::carried; }) h.carried = &Tag::carried;
   if constexpr (requires { Tag::shares_region; }) h.shares_region = Tag::shares_region;
   if constexpr (requires { Tag::writes_copy; }) h.writes_copy = Tag::writes_copy;
   if constexpr (requires { Tag::draws_from_state; }) h.draws_from_state = Tag::draws_from_state;
@@ -27212,6 +27604,7 @@ namespace varve {
 /// Tag of the higher-order operator `cond`.
 struct cond_t {
   static constexpr auto op_name = "cond";
+  static constexpr int given_from = 1;
   static constexpr hop_signature signature{
       "(Tensor pred, GraphModule true_fn, GraphModule false_fn, Tensor[] operands) -> Tensor[]"};
 };
@@ -27237,7 +27630,11 @@ struct cond_call {
   using tag = cond_t;
   [[no_unique_address]] T on_true;
   [[no_unique_address]] F on_false;
+  detail::used_results used{};
   static constexpr char const* name() { return cond_t::op_name; }
+  template <class... P>
+  constexpr void close_used(P const&...) const {}
+  static constexpr bool reaches(int) { return true; }
   /// The call of other functions.
   template <class A, class B>
   static constexpr auto with(A const& a, B const& b) {
@@ -27249,8 +27646,8 @@ struct cond_call {
     return detail::dual_trees_fn<I, A>{in, f};
   }
   template <class A, class... V>
-  static constexpr auto pull_fn(A const& f, V const&...) {
-    return detail::pull_fn<sizeof...(V), A>{f};
+  constexpr auto pull_fn(A const& f, V const&...) const {
+    return detail::pull_fn<sizeof...(V), A>{f, used};
   }
   template <class I, class A, class... V, class... Flag>
   static constexpr auto batched_fn(I const& in, A const& f, operand<V, Flag> const&...) {
@@ -27540,7 +27937,10 @@ class region_operator_rules : public higher_order_operator {
   using pack = boxed_args;
 
 public:
-  explicit region_operator_rules(char const* name = Tag::op_name) : higher_order_operator(name, Tag::signature) {
+  region_operator_rules() : region_operator_rules(Tag::op_name, &hop_handle<Tag>) {}
+  /// ... of a name that tells calls apart, of which graphs have nodes of their own.
+  explicit region_operator_rules(char const* name, op_handle const* node = nullptr)
+      : higher_order_operator(name, Tag::signature, node) {
     mark_passing();
     impl(dispatch_key::composite_explicit, [](boxed_hop const& c, pack const& x) {
       return Tag::run(x[0], c.at[0][0] != 0, c.functions[0], part(x, 1, x.size()));
@@ -27734,10 +28134,11 @@ struct drawing_fn {
 struct drawing_pull_fn {
   boxed_function f;
   int operands; // of f
+  used_results used{};
   template <class P>
   P operator()(P const& x) const {
     P const given = joined(part(x, 0, 1 + operands), part(x, 2 + operands, x.size()));
-    P const g = checkpoint_operator<>()({boxed_pull_fn{f, operands}}, given, attributes(dims{1}));
+    P const g = checkpoint_operator<>()({boxed_pull_fn{f, operands, used.without_first()}}, given, attributes(dims{1}));
     return joined(P(constant_zeros(x[0])), g);
   }
 };
@@ -27777,12 +28178,14 @@ struct boxed_cond : boxed_forms {
   boxed_cond drawing() const {
     boxed_cond r(closed_function{drawing_fn{on_true}}, closed_function{drawing_fn{on_false}}, self);
     r.bare_true = on_true, r.bare_false = on_false;
+    r.reach.push_back(0); // by the state of the generator nothing is differentiated
+    for (auto const of : reach) r.reach.push_back(of << 1);
     return r;
   }
   template <class P>
   boxed_function pull_fn(boxed_function const& f, P const& x) const {
     if (!bare_true) return boxed_forms::pull_fn(f, x);
-    return drawing_pull_fn{f.is(on_true) ? bare_true : bare_false, x.size() - 1};
+    return drawing_pull_fn{f.is(on_true) ? bare_true : bare_false, x.size() - 1, used};
   }
   static tensor const& predicate(boxed_args const& p) { return p[0]; }
   template <class P>
@@ -27799,7 +28202,7 @@ struct boxed_cond : boxed_forms {
 template <class = void>
 class boxed_cond_operator : public higher_order_operator {
 public:
-  boxed_cond_operator() : higher_order_operator(cond_t::op_name, cond_t::signature) {
+  boxed_cond_operator() : higher_order_operator(hop_handle<cond_t>) {
     using pack = boxed_args;
     mark_passing();
     impl(dispatch_key::composite_explicit, [](boxed_hop const& c, pack const& x) {
@@ -27823,6 +28226,8 @@ public:
                  on_false = traced(op.on_false, primal, captures, 1, which[1]);
       on_true.refuse_writes(), on_false.refuse_writes();
       op.on_true = on_true.call, op.on_false = on_false.call;
+      for (int k = 0; k < static_cast<int>(on_true.reach.size()); ++k)
+        op.reach.push_back(on_true.reach[static_cast<std::size_t>(k)] | on_false.reach[static_cast<std::size_t>(k)]);
       if (!on_true.draws && !on_false.draws)
         return rules<cond_t>::grad(recording_level<>{in}, op, p, joined(x, captures));
       pack const y =
@@ -27839,8 +28244,11 @@ private:
       return around.record_branches(
           &hop_handle<cond_t>, x, c.functions, {},
           [&](auto const& p, auto const& on_true, auto const& on_false) -> tensor {
+            bool const metadata_alone = !p.is_wrapped() && !p.has_data();
+            if (metadata_alone && on_true.object())
+              if (tensor const either = on_true.object()->either(on_true, on_false); either.defined()) return either;
             require_alike(on_true, on_false);
-            if (!p.is_wrapped() && !p.has_data()) return on_true; // metadata alone
+            if (metadata_alone) return on_true;
             if (is_decided(p)) return static_cast<bool>(p) ? on_true : on_false;
             return around.beneath(
                 [&] { return where(as_condition(p), on_true, on_false); }); // a transform below the trace maps it
@@ -34139,46 +34547,6 @@ constexpr graph fold(graph const& g, purpose what_for = purpose::derivatives) {
 }
 
 } // namespace varve
-
-// ---- varve/pass/results_apart.hpp
-namespace varve::detail {
-
-/// The graph `now`, into which passes made `g`, with copies of results that lay in memory of their own, and do not any
-/// more: a clone that became its operand, or two equal results that became one.
-constexpr graph results_apart(graph const& g, graph const& now) {
-  auto const at = [](int k) { return static_cast<std::size_t>(k); };
-  region const was = g.regions[0], is = now.regions[0];
-  auto const before = [&](int k) { return memory_of(g, g.results[at(was.result_first + k)]); };
-  auto const after = [&](int k) { return memory_of(now, now.results[at(is.result_first + k)]); };
-  list<int> copied;
-  for (int k = 0; k < is.result_count; ++k) {
-    int first = 0; // of the results that lie there now: it may stay
-    while (after(first) != after(k)) ++first;
-    bool const in_argument = now.nodes[at(after(k))].op->kind == op_kind::placeholder,
-               was_in_argument = g.nodes[at(before(k))].op->kind == op_kind::placeholder;
-    if (in_argument ? !was_in_argument : before(k) != before(first)) copied.push_back(k);
-  }
-  if (copied.empty()) return now;
-  rewriter w(now);
-  list<int> copies;
-  graph r = w.run(
-      [&](int n) {
-        int const m = w.copy(now.nodes[at(n)]);
-        if (n != is.node_first + is.node_count - 1) return m;
-        for (int k : copied) {
-          int const result = now.results[at(is.result_first + k)], in = result == n ? m : w.now[at(result)];
-          node nd;
-          nd.op = &handle<clone_t>, nd.out = now.nodes[at(result)].out, nd.count = 1;
-          copies.push_back(w.append(nd, &in));
-        }
-        return m;
-      },
-      [] {});
-  for (std::size_t k = 0; k < copied.size(); ++k) r.results[at(is.result_first + copied[k])] = copies[k];
-  return r;
-}
-
-} // namespace varve::detail
 
 // ---- varve/pass/optimize.hpp
 namespace varve {
@@ -46614,6 +46982,8 @@ struct scan_call {
   [[no_unique_address]] N length;
   bool reverse = false;
   [[no_unique_address]] End end{};
+  detail::used_results used{}, reached{};
+  detail::used_in_steps* watch = nullptr;
   static constexpr bool end_is_open = End::open;
   static constexpr char const* name() { return tag::op_name; }
 
@@ -46658,11 +47028,34 @@ struct scan_call {
   /// The loop over as many rows as it is told.
   constexpr auto over_count() const {
     using step = detail::step_without_count<F, C>;
-    return with(step{f, carried}, carried, scanned, reverse, detail::after_rows<true>{});
+    auto r = with(step{f, carried}, carried, scanned, reverse, detail::after_rows<true>{});
+    r.used = used, r.watch = watch;
+    return r;
+  }
+  /// Told which results have cotangents: those count too that later steps have for what is carried. What reaches what
+  /// a run of the pullback tells, whose results nobody takes; of a trace it is repeated, since it shows one step.
+  template <class S, class P, class... G>
+  constexpr void close_used(S const& saved, P const& operands, G const&... g) {
+    if constexpr (C::value > 0) {
+      if (used.all()) return;
+      for (bool grown = true; grown;) {
+        detail::used_in_steps found(used, C::value);
+        scan_call watched = *this;
+        watched.watch = &found;
+        (void)rules<tag>::pull(watched, saved, operands, g...);
+        grown = found.all != used && found.steps == 1;
+        used = found.all, reached = found.reached;
+      }
+    }
+  }
+  /// Does an operand have a cotangent then?
+  constexpr bool reaches(int operand) const {
+    constexpr int counts = End::open ? 1 : 0; // of a while_loop the pullback is given the count behind what is carried
+    return operand < C::value ? used[operand] : reached[operand + counts];
   }
   template <class... V>
   constexpr auto pull_fn(std::tuple<V...> const&) const {
-    return detail::pull_fn<sizeof...(V), F>{f};
+    return detail::pull_fn<sizeof...(V), F>{f, used, watch};
   }
   template <class... D>
   static constexpr auto tangents(D const&... d) {
@@ -46945,6 +47338,8 @@ namespace varve {
 struct scan_t {
   static constexpr auto op_name = "scan";
   static constexpr auto backward_name = "ScanBackward";
+  static constexpr int given_from = 0;
+  static constexpr int carried(attributes const& at) { return static_cast<int>(at[0][0]); }
   static constexpr dims lengths(attributes const& at) { return {at[0][0], at[0][1]}; }
   static constexpr hop_signature signature{
       "(GraphModule combine_fn, Tensor[] init, Tensor[] xs, bool reverse, Tensor[] additional_inputs) -> Tensor[]",
@@ -47154,6 +47549,8 @@ struct boxed_scan {
   layer* self = nullptr;
   /// The step without the state of the generator, where that is the first value carried.
   boxed_function bare{};
+  used_results used{};
+  list<std::uint64_t> reach{}; // of the step, if it is a graph: `reached_inputs`
 
   static boxed_scan of(boxed_hop const& c, layer* self) {
     dims const &how = c.at[0], &size = c.at[1];
@@ -47181,6 +47578,7 @@ struct boxed_scan {
     if (carried == 0 && c > 0) r.op = &scan_operator<>();
     r.f = alike(f, std::move(g)), r.condition = alike(condition, std::move(w));
     r.carried = c, r.scanned = x, r.reverse = backwards;
+    r.used = {}, r.reach = {};
     return r;
   }
   /// What is made of a function that keeps no values keeps none.
@@ -47193,6 +47591,8 @@ struct boxed_scan {
     boxed_scan r = with(drawing_fn{f}, carried + 1, scanned, reverse,
                         condition ? B(condition_behind_count<B>{condition}) : condition);
     r.bare = f;
+    r.reach.push_back(0); // by the state of the generator nothing is differentiated
+    for (auto const of : reach) r.reach.push_back(of << 1);
     return r;
   }
   boxed_scan here() const {
@@ -47222,13 +47622,20 @@ struct boxed_scan {
   boxed_scan over_count() const {
     boxed_scan r = with(step_without_count<B, int>{f, carried}, carried, scanned, reverse, B());
     r.op = &scan_operator<>(), r.counted = r.outputs = true;
+    r.used = used, r.reach = reach;
     if (bare) r.bare = step_without_count<B, int>{bare, carried - 1};
     return r;
   }
+  /// Told which results have cotangents: those that later steps have for what is carried count too.
+  void close_used() { used = used.in_steps(carried, reach); }
+  /// Does an operand have a cotangent then?
+  bool reaches(int operand) const {
+    return reach.empty() || (operand < carried && used[operand]) || used.reach(reach, operand);
+  }
   template <class P>
   boxed_function pull_fn(P const& operands) const {
-    if (bare) return drawing_pull_fn{bare, operands.size() - 1};
-    return boxed_pull_fn{f, operands.size()};
+    if (bare) return drawing_pull_fn{bare, operands.size() - 1, used};
+    return boxed_pull_fn{f, operands.size(), used};
   }
   template <class D>
   static boxed_args tangents(D const& d) {
@@ -47407,7 +47814,7 @@ struct boxed_loop : boxed_scan {
 template <class Tag>
 class boxed_loop_operator : public higher_order_operator {
 public:
-  boxed_loop_operator() : higher_order_operator(Tag::op_name, Tag::signature) {
+  boxed_loop_operator() : higher_order_operator(hop_handle<Tag>) {
     impl(dispatch_key::composite_explicit,
          [](boxed_hop const& c, auto const& x) { return boxed_scan::of(c, nullptr).run(x); });
     shared("jvp", [](auto const& in, auto const& op, auto const& x) { return rules<scan_t>::jvp(in, op, x); });
@@ -47423,7 +47830,7 @@ public:
       }
       auto const step = traced(op.f, primal, captures, 1, going[0]);
       step.refuse_writes(true);
-      op.f = step.call;
+      op.f = step.call, op.reach = step.reach;
       if (op.condition) {
         auto const condition = traced(op.condition, primal, captures);
         if (condition.draws)
@@ -47463,8 +47870,8 @@ private:
       P step_in = below([&] { return op.operands_of_step(real, 0); });
       P const first = step_in;
       P const going = below([&] { return op.going(around.lanes, first); });
-      op.f = traced(op.f, first, captures, around.hidden + 1, going[0], around.host).call;
-      if (op.condition) op.condition = traced(op.condition, first, captures, around.hidden + 1, {}, around.host).call;
+      op.f = traced(op.f, first, captures, around.hidden + 1, going[0], &around).call;
+      if (op.condition) op.condition = traced(op.condition, first, captures, around.hidden + 1, {}, &around).call;
       P all = x;
       for (auto const& t : captures) {
         if (around.is_mode() && t.has_history() && is_grad_enabled()) // recorded calls have given them as operands
@@ -48110,6 +48517,8 @@ namespace varve {
 struct map_t {
   static constexpr auto op_name = "map";
   static constexpr auto backward_name = "MapBackward";
+  static constexpr int given_from = 0;
+  static constexpr int carried(attributes const& at) { return static_cast<int>(at[0][0]); }
   static constexpr dims lengths(attributes const& at) { return {at[0][1]}; }
   static constexpr hop_signature signature{"(GraphModule f, Tensor[] xs, Tensor[] pos_args) -> Tensor[]", &lengths};
 };
@@ -48165,6 +48574,8 @@ namespace varve {
 struct while_loop_t {
   static constexpr auto op_name = "while_loop";
   static constexpr auto backward_name = "WhileLoopBackward";
+  static constexpr int given_from = 0;
+  static constexpr int carried(attributes const& at) { return static_cast<int>(at[0][0]); }
   static constexpr dims lengths(attributes const& at) { return {at[0][0]}; }
   static constexpr hop_signature signature{
       "(GraphModule cond_fn, GraphModule body_fn, Tensor[] carried_inputs, Tensor[] additional_inputs) -> Tensor[]",
@@ -50629,50 +51040,6 @@ inline constexpr struct min_along_t {
 
 } // namespace varve
 
-// ---- varve/kernel/neighbour.hpp
-/// @file
-/// What the bits of floating numbers say: their neighbours, signs and exponents.
-namespace varve::kernel {
-
-/// The number next to x on the way to y.
-template <floating T>
-constexpr T neighbour(T x, T y) {
-  using bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
-  if (x != x) return x;
-  if (y != y || x == y) return y;
-  auto const b = std::bit_cast<bits>(x);
-  if (x == 0) return std::bit_cast<T>(static_cast<bits>(1 | (y < 0 ? bits(1) << (sizeof(T) * 8 - 1) : bits(0))));
-  return std::bit_cast<T>((x < y) == (x > 0) ? b + 1 : b - 1);
-}
-template <floating_lane T>
-VARVE_INLINE batch<T> neighbour(batch<T> const& x, batch<T> const& y) {
-  return kernel::lanewise([](T a, T b) { return kernel::neighbour(a, b); }, x, y);
-}
-/// The absolute value of x with the sign of y, those of zeros and NaN included.
-template <floating T>
-constexpr T copysign(T x, T y) {
-  using bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
-  constexpr bits sign = bits(1) << (sizeof(T) * 8 - 1);
-  return std::bit_cast<T>(static_cast<bits>((std::bit_cast<bits>(x) & ~sign) | (std::bit_cast<bits>(y) & sign)));
-}
-template <floating_lane T>
-VARVE_INLINE batch<T> copysign(batch<T> const& x, batch<T> const& y) {
-  return library::copysign(x, y);
-}
-/// The e of x = m 2^e with 0.5 <= |m| < 1; 0 of 0 and of what is not finite.
-template <floating T>
-constexpr T binary_exponent(T x) {
-  double const a = constant::magnitude(static_cast<double>(x));
-  if (a != a || a == 0 || a == std::numeric_limits<double>::infinity()) return 0;
-  return static_cast<T>(constant::split(a).k + 1);
-}
-template <floating_lane T>
-VARVE_INLINE batch<T> binary_exponent(batch<T> const& x) {
-  return kernel::lanewise([](T a) { return kernel::binary_exponent(a); }, x);
-}
-
-} // namespace varve::kernel
-
 // ---- varve/composite/calculus.hpp
 /// @file
 /// Differences, sums of trapezia, and what is made of products of coordinates.
@@ -50948,19 +51315,6 @@ private:
         detail::identity, y);
   }
 } vander{};
-
-/// The absolute value of x with the sign of y, those of -0 and NaN included (`torch.copysign`). Integers give floating
-/// numbers. The derivative at 0 is 0.
-inline constexpr struct copysign_t : promoting_operator<copysign_t> {
-  static constexpr auto op_name = "copysign";
-} copysign{};
-template <>
-struct rules<copysign_t> : rule::pointwise<2, promotion::floating> {
-  static constexpr saved_values saved{{saved_values::operand(0) | saved_values::result, saved_values::operand(1)}};
-  static VARVE_INLINE constexpr auto kernel(auto x, auto y) { return kernel::copysign(x, y); }
-  static constexpr auto partial(arg_t<0>, auto const& r, auto const& x, auto const&) { return mul(sign(x), sign(r)); }
-  static constexpr auto partial(arg_t<1>, auto const&, auto const&, auto const& y) { return mul(sign(y), 0); }
-};
 
 /// What `searchsorted` computes, of one dtype. Attribute {behind equal ones}.
 struct places_in_order_t {
@@ -52786,6 +53140,68 @@ inline constexpr struct conv_transpose2d_t : detail::conv_transpose_of<conv_tran
 inline constexpr struct conv_transpose3d_t : detail::conv_transpose_of<conv_transpose3d_t, 3> {
   static constexpr auto op_name = "conv_transpose3d";
 } conv_transpose3d{};
+
+} // namespace varve
+
+// ---- varve/kernel/neighbour.hpp
+/// @file
+/// What the bits of floating numbers say: their neighbours, signs and exponents.
+namespace varve::kernel {
+
+/// The number next to x on the way to y.
+template <floating T>
+constexpr T neighbour(T x, T y) {
+  using bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+  if (x != x) return x;
+  if (y != y || x == y) return y;
+  auto const b = std::bit_cast<bits>(x);
+  if (x == 0) return std::bit_cast<T>(static_cast<bits>(1 | (y < 0 ? bits(1) << (sizeof(T) * 8 - 1) : bits(0))));
+  return std::bit_cast<T>((x < y) == (x > 0) ? b + 1 : b - 1);
+}
+template <floating_lane T>
+VARVE_INLINE batch<T> neighbour(batch<T> const& x, batch<T> const& y) {
+  return kernel::lanewise([](T a, T b) { return kernel::neighbour(a, b); }, x, y);
+}
+/// The absolute value of x with the sign of y, those of zeros and NaN included.
+template <floating T>
+constexpr T copysign(T x, T y) {
+  using bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+  constexpr bits sign = bits(1) << (sizeof(T) * 8 - 1);
+  return std::bit_cast<T>(static_cast<bits>((std::bit_cast<bits>(x) & ~sign) | (std::bit_cast<bits>(y) & sign)));
+}
+template <floating_lane T>
+VARVE_INLINE batch<T> copysign(batch<T> const& x, batch<T> const& y) {
+  return library::copysign(x, y);
+}
+/// The e of x = m 2^e with 0.5 <= |m| < 1; 0 of 0 and of what is not finite.
+template <floating T>
+constexpr T binary_exponent(T x) {
+  double const a = constant::magnitude(static_cast<double>(x));
+  if (a != a || a == 0 || a == std::numeric_limits<double>::infinity()) return 0;
+  return static_cast<T>(constant::split(a).k + 1);
+}
+template <floating_lane T>
+VARVE_INLINE batch<T> binary_exponent(batch<T> const& x) {
+  return kernel::lanewise([](T a) { return kernel::binary_exponent(a); }, x);
+}
+
+} // namespace varve::kernel
+
+// ---- varve/op/copysign.hpp
+namespace varve {
+
+/// The absolute value of x with the sign of y, those of -0 and NaN included (`torch.copysign`). Integers give floating
+/// numbers. The derivative at 0 is 0.
+inline constexpr struct copysign_t : promoting_operator<copysign_t> {
+  static constexpr auto op_name = "copysign";
+} copysign{};
+template <>
+struct rules<copysign_t> : rule::pointwise<2, promotion::floating> {
+  static constexpr saved_values saved{{saved_values::operand(0) | saved_values::result, saved_values::operand(1)}};
+  static VARVE_INLINE constexpr auto kernel(auto x, auto y) { return kernel::copysign(x, y); }
+  static constexpr auto partial(arg_t<0>, auto const& r, auto const& x, auto const&) { return mul(sign(x), sign(r)); }
+  static constexpr auto partial(arg_t<1>, auto const&, auto const&, auto const& y) { return mul(sign(y), 0); }
+};
 
 } // namespace varve
 
