@@ -449,6 +449,8 @@ TEST_CASE("shared memory: a write through a reshape of an argument that does not
   vv::graph const g = vv::optimize(vv::make_fx(f)(vv::clone(w)));
   CHECK(vv::interpret(g, vv::boxed_args(w))[0].item<double>() == 100);
   CHECK_THROWS_WITH(vv::interpret(g, vv::boxed_args(turned)), ContainsText("pass one that does"));
+  CHECK_THROWS_WITH(vv::interpret(vv::optimize(g), vv::boxed_args(turned)), ContainsText("pass one that does"));
+  CHECK_THROWS_AS(vv::fuse(g)(vv::boxed_args(turned)), vv::error);
   CHECK(elements(turned) == std::vector<double>{1, 3, 2, 4});
 }
 TEST_CASE("a value of a step that an inner loop captures is no number", "[graph][hop][map]") {

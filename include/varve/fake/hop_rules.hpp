@@ -150,7 +150,7 @@ void register_fake_rule(higher_order_operator& op) {
   if (op.node() && !op.template has_mode<Mode>())
     op.template impl_mode<Mode>(op.node()->carried ? &fake_loop<Mode> : &fake_call<Mode>);
 }
-/// ... of all operators that are known, once.
+/// Registers the rules of all operators that are known, once.
 template <class Mode>
 void register_fake_rules() {
   static bool const once = [] {

@@ -32,7 +32,7 @@ public:
     return std::make_shared<sizes_of_call const>(std::move(r));
   }
 
-  /// ... that the result of a node with functions tells.
+  /// The same, and the symbols that the sizes `found` of a result tell.
   static std::shared_ptr<sizes_of_call const> with_result(std::shared_ptr<sizes_of_call const> r, graph const& g,
                                                           dims const& sizes, dims const& found) {
     for (int d = 0; d < sizes.n && d < found.n; ++d)

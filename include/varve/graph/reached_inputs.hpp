@@ -13,8 +13,8 @@ using input_masks = list<std::uint64_t>;
 
 inline input_masks masks_of_results(graph const& g, region const& f, input_masks const& given);
 
-/// ... of the results of an operator with functions. One that does not say what its functions are given has results
-/// that are made of every operand.
+/// The sets of the results of an operator with functions. One that does not say what its functions are given has
+/// results that are made of every operand.
 inline input_masks masks_of_call(graph const& g, node const& nd, input_masks const& operands) {
   std::uint64_t all = 0;
   for (auto const m : operands) all |= m;
@@ -44,8 +44,8 @@ inline input_masks masks_of_call(graph const& g, node const& nd, input_masks con
   for (std::size_t k = 0; k < carried && k < r.size(); ++k) r[k] |= in[k];
   return r;
 }
-/// ... of the results of a function that is given values of such sets. What goes through integers and truth values does
-/// not count.
+/// The sets of the results of a function that is given values of such sets. What goes through integers and truth values
+/// does not count.
 inline input_masks masks_of_results(graph const& g, region const& f, input_masks const& given) {
   auto const at = [&](int n) { return static_cast<std::size_t>(n - f.node_first); }; // edges stay in the function
   input_masks of(static_cast<std::size_t>(f.node_count), 0);
@@ -76,7 +76,8 @@ inline input_masks masks_of_results(graph const& g, region const& f, input_masks
   for (int k = 0; k < f.result_count; ++k) r.push_back(mask(g.results[static_cast<std::size_t>(f.result_first + k)]));
   return r;
 }
-/// ... where input `first + k` of the graph is operand `first + captured[k]` of a call; bit j for operand j.
+/// The sets of the results of a graph, where its input `first + k` is operand `first + captured[k]` of a call; bit j
+/// for operand j.
 template <class Order>
 input_masks reached_inputs(graph const& g, Order const& captured, int first) {
   region const& program = g.regions[0];

@@ -79,7 +79,7 @@ class region_operator_rules : public higher_order_operator {
 
 public:
   region_operator_rules() : region_operator_rules(Tag::op_name, &hop_handle<Tag>) {}
-  /// ... of a name that tells calls apart, of which graphs have nodes of their own.
+  /// An operator of a name that tells calls apart, of which graphs have nodes of their own.
   explicit region_operator_rules(char const* name, op_handle const* node = nullptr)
       : higher_order_operator(name, Tag::signature, node) {
     mark_passing();

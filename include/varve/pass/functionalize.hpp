@@ -310,8 +310,8 @@ constexpr graph written_by_rows(graph const& g, graph r) {
   };
   for (node& n : r.nodes)
     if (&n - r.nodes.data() < r.regions[0].node_count && n.op->kind == op_kind::placeholder)
-      n.by_rows = any(n.value, [](op_handle const& op) { return op.kind == op_kind::mutation; }) &&
-                  any(n.value, [](op_handle const& op) { return &op == &handle<reshape_t>; });
+      n.by_rows = n.by_rows || (any(n.value, [](op_handle const& op) { return op.kind == op_kind::mutation; }) &&
+                                any(n.value, [](op_handle const& op) { return &op == &handle<reshape_t>; }));
   return r;
 }
 constexpr graph functionalized(graph const& g, purpose what_for = purpose::values) {

@@ -114,7 +114,7 @@ public:
   }
   index_t number_met(extent e) const { return table_.view().evaluate(theirs(resolved(e)), hints_.data()); }
   bool depends_on_data(extent e) const { return has_unbacked(resolved(e)); }
-  /// ... on symbols that are not among the first `known` ones.
+  /// Does it depend on symbols of data that are not among the first `known` ones?
   bool depends_on_data(extent e, std::size_t known) const { return has_unbacked(resolved(e), known); }
   /// What a size may be.
   size_range range(extent e) const { return table_.view().range(theirs(resolved(e)), ranges(false).data()); }

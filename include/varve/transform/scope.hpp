@@ -136,7 +136,7 @@ public:
         t, g);
     tape_.pull();
   }
-  /// ... of those leaves that are used. `t` and `g` are of one structure.
+  /// Pulls cotangents of those leaves that are used. `t` and `g` are of one structure.
   template <class Y, class G>
   constexpr void backward(Y const& t, G const& g, detail::used_results const& used) {
     tape_.clear();

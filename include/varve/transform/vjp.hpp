@@ -60,7 +60,7 @@ struct pullback {
     scope->backward(y, g);
     return scope->gradient(in);
   }
-  /// ... of the leaves of the result that are used: of the others there is no cotangent.
+  /// Pulls cotangents of the leaves of the result that are used: of the others there is none.
   template <class G>
   constexpr auto operator()(G const& g, detail::used_results const& used) const {
     scope->backward(y, g, used);
