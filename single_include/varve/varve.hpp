@@ -19118,7 +19118,7 @@ public:
         t, g);
     tape_.pull();
   }
-  /// ... of those leaves that are used. `t` and `g` are of one structure.
+  /// Pulls cotangents of those leaves that are used. `t` and `g` are of one structure.
   template <class Y, class G>
   constexpr void backward(Y const& t, G const& g, detail::used_results const& used) {
     tape_.clear();
@@ -22982,7 +22982,7 @@ public:
     return std::make_shared<sizes_of_call const>(std::move(r));
   }
 
-  /// ... that the result of a node with functions tells.
+  /// The same, and the symbols that the sizes `found` of a result tell.
   static std::shared_ptr<sizes_of_call const> with_result(std::shared_ptr<sizes_of_call const> r, graph const& g,
                                                           dims const& sizes, dims const& found) {
     for (int d = 0; d < sizes.n && d < found.n; ++d)
@@ -23236,8 +23236,8 @@ using input_masks = list<std::uint64_t>;
 
 inline input_masks masks_of_results(graph const& g, region const& f, input_masks const& given);
 
-/// ... of the results of an operator with functions. One that does not say what its functions are given has results
-/// that are made of every operand.
+/// The sets of the results of an operator with functions. One that does not say what its functions are given has
+/// results that are made of every operand.
 inline input_masks masks_of_call(graph const& g, node const& nd, input_masks const& operands) {
   std::uint64_t all = 0;
   for (auto const m : operands) all |= m;
@@ -23267,8 +23267,8 @@ inline input_masks masks_of_call(graph const& g, node const& nd, input_masks con
   for (std::size_t k = 0; k < carried && k < r.size(); ++k) r[k] |= in[k];
   return r;
 }
-/// ... of the results of a function that is given values of such sets. What goes through integers and truth values does
-/// not count.
+/// The sets of the results of a function that is given values of such sets. What goes through integers and truth values
+/// does not count.
 inline input_masks masks_of_results(graph const& g, region const& f, input_masks const& given) {
   auto const at = [&](int n) { return static_cast<std::size_t>(n - f.node_first); }; // edges stay in the function
   input_masks of(static_cast<std::size_t>(f.node_count), 0);
@@ -23299,7 +23299,8 @@ inline input_masks masks_of_results(graph const& g, region const& f, input_masks
   for (int k = 0; k < f.result_count; ++k) r.push_back(mask(g.results[static_cast<std::size_t>(f.result_first + k)]));
   return r;
 }
-/// ... where input `first + k` of the graph is operand `first + captured[k]` of a call; bit j for operand j.
+/// The sets of the results of a graph, where its input `first + k` is operand `first + captured[k]` of a call; bit j
+/// for operand j.
 template <class Order>
 input_masks reached_inputs(graph const& g, Order const& captured, int first) {
   region const& program = g.regions[0];
@@ -26210,7 +26211,7 @@ struct pullback {
     scope->backward(y, g);
     return scope->gradient(in);
   }
-  /// ... of the leaves of the result that are used: of the others there is no cotangent.
+  /// Pulls cotangents of the leaves of the result that are used: of the others there is none.
   template <class G>
   constexpr auto operator()(G const& g, detail::used_results const& used) const {
     scope->backward(y, g, used);
@@ -27211,8 +27212,8 @@ constexpr graph written_by_rows(graph const& g, graph r) {
   };
   for (node& n : r.nodes)
     if (&n - r.nodes.data() < r.regions[0].node_count && n.op->kind == op_kind::placeholder)
-      n.by_rows = any(n.value, [](op_handle const& op) { return op.kind == op_kind::mutation; }) &&
-                  any(n.value, [](op_handle const& op) { return &op == &handle<reshape_t>; });
+      n.by_rows = n.by_rows || (any(n.value, [](op_handle const& op) { return op.kind == op_kind::mutation; }) &&
+                                any(n.value, [](op_handle const& op) { return &op == &handle<reshape_t>; }));
   return r;
 }
 constexpr graph functionalized(graph const& g, purpose what_for = purpose::values) {
@@ -27938,7 +27939,7 @@ class region_operator_rules : public higher_order_operator {
 
 public:
   region_operator_rules() : region_operator_rules(Tag::op_name, &hop_handle<Tag>) {}
-  /// ... of a name that tells calls apart, of which graphs have nodes of their own.
+  /// An operator of a name that tells calls apart, of which graphs have nodes of their own.
   explicit region_operator_rules(char const* name, op_handle const* node = nullptr)
       : higher_order_operator(name, Tag::signature, node) {
     mark_passing();
