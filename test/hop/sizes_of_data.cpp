@@ -2,6 +2,7 @@
 // Operators with functions around values whose sizes depend on data.
 #include <varve/export.hpp>
 #include <varve/fake.hpp>
+#include <varve/functional.hpp>
 #include <varve/varve.hpp>
 
 #include <varve_test.hpp>
@@ -70,4 +71,18 @@ TEST_CASE("gradients of a loop whose step captures a value of data-dependent siz
     })(v);
   };
   check(f, x, {3, 5});
+}
+
+TEST_CASE("a size that a traced step reads of its own data is refused, whatever is around it", "[hop][map]") {
+  auto const first = [](tensor const& r) { return vv::sum(vv::slice(r, 0, 0, size_of(vv::count_nonzero(r > 0.0)))); };
+  auto const f = [&](tensor const& v) { return vv::sum(vv::map(first, v)); };
+  tensor const rows({{1.0, -2.0, 3.0}, {1.0, 2.0, 3.0}});
+  CHECK(vv::allclose(f(rows), tensor(5.0)));
+  auto const message = Catch::Contains("being traced cannot become a number");
+  CHECK_THROWS_WITH(vv::grad(f)(rows), message);
+  CHECK_THROWS_WITH(vv::functionalize([&](tensor const& v) { return vv::grad(f)(v); })(rows), message);
+  CHECK_THROWS_WITH(vv::functionalize([&](tensor const& v) { return vv::vjp(f, v).first; })(rows), message);
+  vv::functional_mode mode;
+  vv::functional_mode_guard const on(mode);
+  CHECK_THROWS_WITH(vv::grad(f)(mode.to_functional_tensor(rows)), message);
 }

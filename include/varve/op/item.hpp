@@ -43,15 +43,15 @@ struct rules<local_scalar_t> {
 };
 
 namespace detail {
-/// The number in a tensor, whatever transforms see it: symbolic where data are not there.
-VARVE_COLD inline extent number_in(tensor const& t) {
-  if (t.is_wrapped()) {
-    tensor const inside = t.current();
-    if (is_traced(t.layer()) && !inside.is_wrapped() && !inside.object()) refuse_traced_number();
-    return number_in(inside);
-  }
+/// The number in a tensor, whatever transforms see it: symbolic where data are not there. One that is read of data
+/// while a program is being traced is refused: it would be that of this call alone.
+VARVE_COLD inline extent number_in(tensor const& t, bool traced = false) {
+  if (t.is_wrapped()) return number_in(t.current(), traced || is_traced(t.layer()));
   extent const* const symbol = t.object() ? t.object()->symbol_of(t) : nullptr;
-  return symbol ? *symbol : extent(t.item<index_t>());
+  if (symbol) return *symbol;
+  extent const n = t.item<index_t>();
+  if (traced) refuse_traced_number();
+  return n;
 }
 } // namespace detail
 
