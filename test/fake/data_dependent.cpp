@@ -136,3 +136,26 @@ TEST_CASE("where nobody can know", "[fake][unbacked][FK-S11]") {
   vv::graph const g = vv::make_fx(f, symbolic)(seen);
   CHECK_THROWS_AS(vv::fuse(g), vv::error);
 }
+TEST_CASE("a trace on fakes inside of a symbolic one has no sizes of its own", "[fake][unbacked]") {
+  auto const first = [](tensor const& v) {
+    vv::extent const k = vv::item(vv::count_nonzero(v > 0.0));
+    vv::check_is_size(k);
+    vv::check(vv::relation::less_equal, k, v.sizes()[0]);
+    return vv::sum(vv::slice(v, 0, 0, k));
+  };
+  std::string printed;
+  auto const inner = [&](tensor const& v) -> tensor {
+    vv::graph const g = vv::make_fx([](tensor const& u) { return vv::sin(u); }, vv::tracing::fake)(v);
+    printed = to_string(g); // sizes by the names of the outer program
+    return vv::interpret(vv::make_fx(first, vv::tracing::fake)(v), vv::boxed_args(v))[0];
+  };
+  auto const outer = [&](tensor const& v) -> tensor {
+    return vv::interpret(vv::make_fx(inner, symbolic)(v), vv::boxed_args(v))[0];
+  };
+  tensor const x({0.75, -1.0, 2.0});
+  auto const message = Catch::Contains("trace the function once, by tracing::symbolic");
+  CHECK_THROWS_WITH(outer(x), message);
+  CHECK(printed.find("float64[s0] = sin") != std::string::npos);
+  CHECK_THROWS_WITH(vv::grad(outer)(x), message); // it gave the derivative of a sum of no elements
+  CHECK(vv::this_thread_state.quiet());
+}

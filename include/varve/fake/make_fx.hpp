@@ -45,8 +45,24 @@ public:
     mirror_autograd_meta(t, r);
     return r;
   }
+  /// Under a mode with symbolic sizes they are those of that mode's program, in which a number that this graph reads of
+  /// data would not be the same one.
   template <class G>
-  static void finish(G&) {}
+  static void finish(G& g) {
+    bool reads = false, is_symbolic = false;
+    auto const look = [&](dims const& d) {
+      for (int k = 0; k < d.n; ++k) is_symbolic = is_symbolic || (d[k].is_entry() && d[k].environment() != 0);
+    };
+    for (node const& n : g.nodes) {
+      reads = reads || n.op == &handle<local_scalar_t>;
+      look(n.out.sizes);
+      for (int k = 0; k < n.at.count; ++k) look(n.at.fact[k]);
+    }
+    if (reads && is_symbolic)
+      refuse::with<data_dependent_error>(
+          "varve: make_fx: a trace on fakes inside of a symbolic one reads a number of data, which would be a size of "
+          "the other's graph; trace the function once, by tracing::symbolic");
+  }
 
 protected:
   explicit on_fake_values(fake_mode_options const& o, Mode* around = nullptr)

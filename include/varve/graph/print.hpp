@@ -10,8 +10,10 @@
 namespace varve {
 namespace detail {
 
-/// `[8, 3]`, `[2*n, 3]` where a size is an expression of the graph.
+/// `[8, 3]`, `[2*n, 3]` where a size is an expression of the graph, or of the symbolic program that it was traced in.
 VARVE_COLD inline std::string sizes_text(graph_view const& g, dims const& d) {
+  for (int k = 0; k < d.n; ++k)
+    if (d[k].is_entry() && d[k].environment() != 0) return to_string(d);
   std::string s = "[";
   for (int k = 0; k < d.n; ++k) s += (k ? ", " : "") + size_view(g.expressions).text(d[k]);
   return s += "]";
