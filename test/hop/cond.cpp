@@ -178,7 +178,11 @@ TEST_CASE("cond: modes are given one call, or have a rule, or see what the branc
     CHECK(vv::grad(piecewise)(number(-3)).item<double>() == -6);
     s.names.clear();
     auto const walked = [](tensor const& x) {
-      return vv::scan([](tensor const& c, tensor const& r) { return std::pair(c * r, c + r); }, number(1), x).second;
+      auto const step = [](tensor const& c, tensor const& r) {
+        tensor const product = c * r; // before the sum, whatever the order of arguments
+        return std::pair(product, c + r);
+      };
+      return vv::scan(step, number(1), x).second;
     };
     CHECK(elements(walked(from({2, 3}, {2}))) == std::vector<double>{3, 5});
     CHECK(s.names == "mul add mul add");
