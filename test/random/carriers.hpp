@@ -2,17 +2,23 @@
 #pragma once
 /// @file
 /// The rows of what carries functions: higher-order operators, grad-mode regions, transforms within programs.
+#include "complex_operators.hpp"
 #include "optional_operators.hpp"
+#include "sizes_of_data.hpp"
 
 #include <varve/hop/wrap.hpp>
 
 namespace random_programs {
-/// Σ of all floating elements, each with a weight of its own: what gradients are taken of.
+/// Complex numbers as pairs of real ones; others as they are.
+inline tensor as_real(tensor const& t) { return varve::is_complex(t.dtype()) ? tensor(vv::view_as_real(t)) : t; }
+/// Σ of all floating elements, and of both parts of complex ones, each with a weight of its own: what gradients are
+/// taken of.
 inline tensor contracted(values const& y) {
   tensor sum = vv::zeros({}, dtype::float64);
   double phase = 0.3;
-  for (tensor const& t : y) {
+  for (tensor const& element : y) {
     phase += 0.7;
+    tensor const t = as_real(element);
     if (!varve::is_floating(t.dtype())) continue;
     tensor const n = vv::to(vv::arange(t.numel()), dtype::float64);
     tensor const weights = vv::reshape(vv::cos(n * 1.3 + phase), t.sizes());
@@ -147,7 +153,7 @@ inline std::vector<row> const& carrier_rows() {
   return rows;
 }
 inline row const* find(std::string const& name) {
-  for (auto const* rows : {&plain_rows(), &optional_rows(), &carrier_rows()})
+  for (auto const* rows : {&plain_rows(), &optional_rows(), &complex_rows(), &rows_of_data(), &carrier_rows()})
     for (row const& r : *rows)
       if (name == r.name) return &r;
   return nullptr;

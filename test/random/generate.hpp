@@ -80,13 +80,23 @@ inline std::vector<family> const& families() {
                "cat", "slice", "mul_", "add a number", "matmul"},
       .carriers = {"compile", "vmap", "map", "cond"},
       .types = {dtype::float16, dtype::bfloat16, dtype::int8, dtype::int16, dtype::float32}};
+  static family const complex_numbers{
+      .rows = {"complex", "complex", "polar", "mul of complex", "conj", "exp of complex", "div of complex",
+               "abs of complex", "real", "imag", "sum of complex", "matmul of complex", "view_as_real", "select"},
+      .carriers = {"vmap", "map", "scan", "cond", "grad", "jvp", "checkpoint", "compile"}};
+  static family const sizes_of_data{.rows = {"first places", "sum of first places", "ones for positive",
+                                             "values for positive", "masked_select", "nonzero", "mul by a number",
+                                             "sin", "sum", "mean", "mul of floats"},
+                                    .carriers = {"cond", "map", "scan", "while_loop", "checkpoint", "compile"},
+                                    .shapes = {{2}, {3}, {2, 3}, {}}};
   static family const numbers_in_lanes{
       .rows = {"sum", "mean", "amax", "amin", "softmax", "logsumexp", "argmax", "mul of floats", "cumsum"},
       .carriers = {"vmap", "vmap", "map", "scan"},
       .shapes = {{}, {2}, {3}}};
-  static std::vector<family> const all{
-      orders_and_matrices,      infinite_in_branches, written_in_branches, views_of_views, wide_numbers,
-      derivatives_of_their_own, as_memory_lies,       hidden_writes,       small_types,    numbers_in_lanes};
+  static std::vector<family> const all{orders_and_matrices, infinite_in_branches, written_in_branches,
+                                       views_of_views,      wide_numbers,         derivatives_of_their_own,
+                                       as_memory_lies,      hidden_writes,        small_types,
+                                       numbers_in_lanes,    complex_numbers,      sizes_of_data};
   return all;
 }
 
@@ -109,6 +119,9 @@ public:
     p_.lies = family_ && family_->rows.front() == "reshape";
     p_.hides = family_ && family_->rows.front() == "mul_ of data";
     further_ = !static_ && draw_.once_in(2);
+    further_rows_.assign(4, &optional_rows());
+    if (draw_.once_in(4)) further_rows_.push_back(&complex_rows());
+    if (draw_.once_in(4)) further_rows_.push_back(&rows_of_data());
     if (static_) p_.special = p_.draws = writes_ = carries_ = false;
     scope s;
     make_inputs(s);
@@ -159,6 +172,8 @@ private:
       in.expanded = k > 0 && in.sizes.n > 0 && varve::numel(in.sizes) > 0 && draw_.once_in(8);
       for (index_t n = varve::numel(in.sizes); n > 0; --n) in.elements.push_back(element(in.type));
       s.visible.push_back(fresh(make(in)));
+      bool const own = varve::is_floating(in.type) && !in.expanded && !in.captured;
+      if (own && (p_.lies || p_.hides) && draw_.once_in(2)) s.writable.push_back(s.visible.back());
       p_.body.parameters.push_back(s.visible.back());
       p_.inputs.push_back(in);
     }
@@ -171,7 +186,9 @@ private:
     case 'f':
       return varve::is_floating(t.dtype());
     case 'n':
-      return t.dtype() != dtype::bool_;
+      return t.dtype() != dtype::bool_ && !varve::is_complex(t.dtype());
+    case 'c':
+      return varve::is_complex(t.dtype());
     case 'b':
       return t.dtype() == dtype::bool_;
     case 'i':
@@ -233,8 +250,9 @@ private:
   bool tame(tensor const& t) const {
     if (!t.defined() || t.numel() > most_elements || t.dim() > 4) return false;
     if (p_.special || loose_) return true;
-    for (index_t k = 0; k < t.numel(); ++k)
-      if (!(std::fabs(sample::element(t, k)) < (varve::is_floating(t.dtype()) ? 50.0 : 1e12))) return false;
+    tensor const n = as_real(t);
+    for (index_t k = 0; k < n.numel(); ++k)
+      if (!(std::fabs(sample::element(n, k)) < (varve::is_floating(n.dtype()) ? 50.0 : 1e12))) return false;
     return true;
   }
   /// Runs a statement on the examples and, if that goes well, adds it.
@@ -286,6 +304,8 @@ private:
     if (writes_ && std::string(r.name) == "reshape" && !lies) return false; // a view or a copy, as memory lies
     if (std::string(r.name).find(" of data") != std::string::npos && !(family_ && family_->rows.front() == r.name))
       if (!family_ || family_->rows.front() != "mul_ of data") return false;
+    if (p_.special && &r >= complex_rows().data() && &r < complex_rows().data() + complex_rows().size())
+      return false; // products of infinite parts differ by their order
     if (r.of == kind::custom && !custom_) return false;
     if (r.of == kind::in_place && !writes_) return false;
     if (r.of == kind::random && !p_.draws) return false;
@@ -303,6 +323,7 @@ private:
   bool undefined(statement const& st) const {
     if (std::string(st.op->name) != "to") return false;
     dtype const from = example(st.operands[0]).dtype(), to = static_cast<dtype>(st.at[0][0]);
+    if (varve::is_complex(from)) return true; // it would lose a part
     bool const narrows = varve::is_floating(from) && !varve::is_floating(to) && to != dtype::bool_;
     return narrows && (p_.special || to == dtype::uint8);
   }
@@ -313,8 +334,7 @@ private:
     }
     kind const of = draw_kind();
     std::vector<row const*> some;
-    bool const further = further_ && draw_.once_in(2);
-    for (row const& r : further ? optional_rows() : plain_rows())
+    for (row const& r : further_&& draw_.once_in(2) ? *draw_.of(further_rows_) : plain_rows())
       if (r.of == of && allowed(r)) some.push_back(&r);
     return some.empty() ? nullptr : draw_.of(some);
   }
@@ -524,6 +544,7 @@ private:
   bool loose_ = false, again_ = false;
   family const* family_ = nullptr;
   std::vector<row const*> favourites_; // of its rows
+  std::vector<std::vector<row> const*> further_rows_;
 };
 
 /// The program of a seed.

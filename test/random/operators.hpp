@@ -17,7 +17,8 @@ enum class kind { pointwise, number, reduction, view, join, integer, in_place, c
 struct row {
   char const* name;
   kind of;
-  /// A letter for each operand: f floating, n a number, b bool, i integer, a anything, w floating and writable.
+  /// A letter for each operand: f floating, n a real number, b bool, i integer, c complex, a anything, w floating and
+  /// writable.
   char const* operands;
   bool smooth;
   /// The call in C++, with holes as `expression.hpp` says.
@@ -44,6 +45,7 @@ inline bool reduce(numbers& draw, values const& x, statement& s) {
   s.at = {draw.once_in(3) ? dims{} : axes_of(draw, x[0].dim()), dims{draw.below(2)}};
   return true;
 }
+inline bool has_axes(numbers&, values const& x, statement&) { return x[0].dim() > 0; }
 /// One axis that is there; of a number 0.
 inline bool axis(numbers& draw, values const& x, statement& s) {
   s.at = {dims{draw.below(x[0].dim())}};
@@ -188,7 +190,7 @@ inline std::vector<row> const& plain_rows() {
       {"minimum", pointwise, "nn", false, "vv::minimum({0}, {1})"},
       {"where", pointwise, "bff", false, "vv::where({0}, {1}, {2})"},
       {"where of sign", pointwise, "ff", false, "vv::where({0} > 0.0, {0}, {1})"},
-      {"clamp", pointwise, "ff", false, "vv::clamp({0}, {1}, 1.0)"},
+      {"clamp", pointwise, "ff", false, "vv::clamp({0}, {1}, vv::abs({1}) + 1.0)"},
       {"detach", pointwise, "f", false, "vv::detach({0})"},
       {"clone", pointwise, "a", true, "vv::clone({0})"},
       {"matmul", pointwise, "ff", true, "vv::matmul({0}, {1})"},

@@ -28,6 +28,7 @@ enum trait : unsigned {
   hooks = 256,    // f runs in a scope of saved tensor hooks, which such levels refuse
   lifts = 512,    // f may use none but its arguments
   sharing = 2048, // results share memory with arguments, and with each other, as those of f do
+  copies = 8192,  // ... but for those that f writes
   lanes = 4096,   // f sees arguments that lie otherwise
   unrolls = 1024  // runs f, or back through it, for each element: a trace of such a way in another grows beyond measure
                   // (`growth`)
@@ -218,6 +219,7 @@ inline values gradient_by_linearize(function const& f, values const& v) {
 inline values below_functional_mode(function const& f, values const& v) {
   vv::functional_mode mode;
   values in, y;
+  std::vector<std::uint32_t> versions;
   for (tensor const& t : v)
     if (t.requires_grad()) throw vv::value_error("varve: random programs: values of the mode have no history");
   {
@@ -226,11 +228,13 @@ inline values below_functional_mode(function const& f, values const& v) {
       auto const same = std::find_if(v.begin(), v.end(), [&](tensor const& o) { return o.is(t); });
       auto const k = static_cast<std::size_t>(same - v.begin());
       in.push_back(k < in.size() ? in[k] : mode.to_functional_tensor(t));
+      versions.push_back(in.back().version());
     }
     for (tensor const& t : f(in)) y.push_back(vv::is_functional_tensor(t) ? vv::from_functional_tensor(t) : t);
   }
   for (std::size_t k = 0; k < v.size(); ++k)
-    if (vv::mutations_of(in[k]).any()) vv::copy_(v[k], vv::from_functional_tensor(in[k]));
+    if (vv::mutations_of(in[k]).any()) // through data() no version counts
+      vv::copy_(in[k].version() == versions[k] ? v[k].data() : v[k], vv::from_functional_tensor(in[k]));
   return y;
 }
 /// A program that was made for arguments twice as long, and is then asked for these.
@@ -250,9 +254,15 @@ inline values exported(function const& f, values const& v) {
   vv::exported_program const p = vv::export_program(f)(v);
   for (auto const& n : p.graph)
     if (n.function >= 0) return p(v); // custom functions have no text
-  vv::exported_program read = vv::program_from_text(vv::to_text(p));
-  read.state = p.state;
-  return read(v);
+  std::string const text = vv::to_text(p);
+  try {
+    vv::exported_program read = vv::program_from_text(text);
+    read.state = p.state;
+    return read(v);
+  } catch (vv::value_error const& e) {
+    if (std::string(e.what()).find("the graph is none") == std::string::npos) throw;
+    throw std::logic_error(std::string("what was saved cannot be loaded: ") + e.what());
+  }
 }
 } // namespace ways
 
@@ -264,7 +274,7 @@ inline std::vector<way> const& all_ways() {
   static std::vector<way> const all{
       {'I', "call", "return f(v);", same, sharing},
       {'I', "functionalize", "return vv::functionalize(f)(v);",
-       [](f_t f, v_t v) -> values { return vv::functionalize(f)(v); }, wraps | sharing},
+       [](f_t f, v_t v) -> values { return vv::functionalize(f)(v); }, wraps | sharing | copies},
       {'I', "compile", "return vv::compile(f)(v);", [](f_t f, v_t v) -> values { return vv::compile(f)(v); },
        wraps | traces},
       {'I', "compile, second call", "auto const c = vv::compile(f); c(v); return c(v);",
