@@ -7,19 +7,17 @@
 
 #include <varve/linalg/inverse.hpp>
 #include <varve/optim/flat.hpp>
+#include <varve/optim/robust_loss.hpp>
+#include <varve/optim/trust_region.hpp>
 #include <varve/transform/jacobian.hpp>
 
-/// @file
-/// Nonlinear least squares: parameters for which the sum of the squares of residuals is least. The Jacobian is varve's
-/// (forward mode, all columns at once); residuals are a value of any shape, or a tree of them.
-namespace varve::optim {
+#include <concepts>
+#include <type_traits>
 
-/// What a solver of least squares says of its run; the parameters are where they were given.
-struct fit {
-  double cost = 0;        ///< half the sum of the squares of the residuals
-  int iterations = 0;     ///< steps that were taken
-  bool converged = false; ///< did a tolerance end it, and not the number of iterations?
-};
+/// @file
+/// Nonlinear least squares: parameters for which the sum of the squares of residuals is least, or of a loss of them.
+/// The Jacobian is varve's (forward mode, all columns at once); residuals are a value of any shape, or a tree of them.
+namespace varve::optim {
 
 /// The solution of symmetric, positive definite equations, by varve (`solve`); others that are called in the same way
 /// take its place, as `eigen_ldlt` (`interop/eigen_solver.hpp`).
@@ -31,119 +29,270 @@ struct dense_solver {
 };
 
 namespace detail {
-/// The residuals and their Jacobian at a vector of parameters, as normal equations.
-template <class F, class Tree>
-constexpr auto residuals_of(F const& f, Tree const& like) {
-  return [&f, &like](auto const& v, auto const&... d) { return flat(f(unflat(v, like), d...)); };
+template <std::same_as<tensor> T>
+VARVE_NOINLINE numbers elements_of(T const& v) {
+  T const plain = contiguous(to(v, dtype::float64));
+  double const* const first = static_cast<double const*>(plain.raw());
+  return numbers(first, first + plain.numel());
 }
-template <class R, class V, class... X>
-constexpr auto normal_equations(R const& residuals, V const& at, X const&... data) {
-  auto const j = jacfwd(residuals)(at, data...);
-  auto const t = transpose(j);
-  return std::pair(matmul(t, j), matmul(t, residuals(at, data...)));
-}
-template <class R, class V, class... X>
-constexpr double cost_of(R const& residuals, V const& at, X const&... data) {
-  auto const r = residuals(at, data...);
-  return dot(r, r) / 2;
-}
-constexpr bool is_finite(double v) { return v - v == 0; }
-/// Is a step too short to matter for parameters of this size?
 template <class V>
-constexpr bool is_short(V const& step, V const& at, double tolerance) {
-  double const s = dot(step, step), size = dot(at, at);
-  return s <= tolerance * tolerance * (size + tolerance * tolerance);
+constexpr numbers as_numbers(V const& v) {
+  if constexpr (std::is_same_v<V, tensor>) return elements_of(v);
+  else {
+    numbers r;
+    for (auto const& e : v) r.push_back(static_cast<double>(e));
+    return r;
+  }
 }
-/// The diagonal of a matrix as a matrix.
-template <class M>
-constexpr auto diagonal_part(M const& m) {
-  auto const unit = varve::detail::identity_like(m);
-  return m * unit;
+/// Of numbers of a dtype, relative to them.
+constexpr double rounding_of(dtype t) {
+  return t == dtype::float64 ? 1e-16 : t == dtype::float32 ? 6e-8 : t == dtype::float16 ? 5e-4 : 4e-3;
+}
+/// A vector of such elements as `like` has; of another length too where it is a tensor.
+template <class V>
+constexpr V vector_like(V const& like, numbers const& x) {
+  if constexpr (std::is_same_v<V, tensor>)
+    return to(tensor::from_data(x.data(), dims{static_cast<index_t>(x.size())}), like.dtype());
+  else {
+    V v = like;
+    for (std::size_t k = 0; k < x.size(); ++k) v.data[k] = static_cast<std::remove_cvref_t<decltype(v.data[0])>>(x[k]);
+    return v;
+  }
+}
+/// Residuals of a tree of parameters as a function of plain numbers. `V` is the vector of the parameters.
+template <class F, class Tree, class V, class... X>
+class residuals_of {
+public:
+  constexpr residuals_of(F const& f, Tree const& like, V const& start, robust_loss const& loss, X const&... data)
+      : f_(f), like_(like), start_(start), loss_(loss), data_(data...) {}
+
+protected:
+  constexpr V vector(numbers const& x) const { return vector_like(start_, x); }
+  constexpr auto residuals(V const& v) const {
+    return std::apply([&](auto const&... d) { return flat(f_(unflat(v, like_), d...)); }, data_);
+  }
+  constexpr auto jacobian(V const& v) const {
+    auto const r = [f = &f_, like = &like_](auto const& p, auto const&... d) {
+      return flat((*f)(unflat(p, *like), d...));
+    };
+    return std::apply([&](auto const&... d) { return jacfwd(r)(v, d...); }, data_);
+  }
+  constexpr double cost_of(V const& v) const {
+    double s = 0;
+    for (double const r : as_numbers(residuals(v))) s += loss_.of_square(r * r).loss;
+    return s / 2;
+  }
+  /// The roots of the slopes of the losses.
+  constexpr numbers weights(numbers const& r) const {
+    numbers w;
+    for (std::size_t k = 0; k < r.size() && loss_.at; ++k)
+      w.push_back(kernel::sqrt(loss_.of_square(r[k] * r[k]).slope));
+    return w;
+  }
+
+private:
+  F const& f_;
+  Tree const& like_;
+  V const& start_;
+  robust_loss loss_;
+  std::tuple<X const&...> data_;
+};
+
+/// Steps by reflections of the Jacobian, which lose half as many digits as those of the normal equations.
+template <class F, class Tree, class V, class... X>
+class reflected_problem final : public least_squares_problem, residuals_of<F, Tree, V, X...> {
+public:
+  using residuals_of<F, Tree, V, X...>::residuals_of;
+  constexpr ~reflected_problem() override {} // g++ 12 looks for one before it makes it
+  constexpr double cost(numbers const& x) override { return this->cost_of(this->vector(x)); }
+  constexpr void linearize(numbers const& x) override {
+    V const v = this->vector(x);
+    numbers r = as_numbers(this->residuals(v)), j = as_numbers(this->jacobian(v));
+    numbers const w = this->weights(r);
+    std::size_t const n = x.size();
+    for (std::size_t i = 0; i < w.size(); ++i) {
+      r[i] *= w[i];
+      for (std::size_t k = 0; k < n; ++k) j[i * n + k] *= w[i];
+    }
+    gradient.assign(n, 0), lengths.assign(n, 0);
+    for (std::size_t i = 0; i < r.size(); ++i)
+      for (std::size_t k = 0; k < n; ++k) {
+        gradient[k] += j[i * n + k] * r[i];
+        lengths[k] += j[i * n + k] * j[i * n + k];
+      }
+    for (double& l : lengths) l = kernel::sqrt(l);
+    length_of_r = kernel::sqrt(dot(r, r));
+    j_.reduce(std::move(j), std::move(r), lengths);
+  }
+  constexpr numbers damped_step(numbers const& damping) override { return j_.solved(damping); }
+  constexpr numbers full_step(numbers const& fixed) override {
+    determined = j_.has_full_rank();
+    if (fixed.empty()) return j_.solved(); // no ?:, whose result g++ 12 lets go of in constant expressions
+    return j_.solved(fixed);
+  }
+  constexpr double change(numbers const& p) override { return j_.change(p); }
+
+private:
+  reduced_jacobian j_{};
+};
+
+/// Steps by the normal equations, which a solver of the user's solves.
+template <class Solver, class F, class Tree, class V, class... X>
+class normal_problem final : public least_squares_problem, residuals_of<F, Tree, V, X...> {
+  using base = residuals_of<F, Tree, V, X...>;
+
+public:
+  constexpr normal_problem(Solver const& solver, F const& f, Tree const& like, V const& start, robust_loss const& loss,
+                           X const&... data)
+      : base(f, like, start, loss, data...), solver_(solver) {}
+  constexpr ~normal_problem() override {}
+  constexpr double cost(numbers const& x) override { return this->cost_of(this->vector(x)); }
+  constexpr void linearize(numbers const& x) override {
+    V const v = this->vector(x);
+    auto r = this->residuals(v);
+    auto j = this->jacobian(v);
+    if (numbers const w = this->weights(as_numbers(r)); !w.empty()) {
+      auto const weight = vector_like(r, w);
+      r = r * weight;
+      j = j * unsqueeze(weight, axis<1>);
+    }
+    auto const t = transpose(j);
+    equations_ = matmul(t, j);
+    gradient = as_numbers(matmul(t, r));
+    entries_ = as_numbers(equations_);
+    lengths.assign(x.size(), 0);
+    for (std::size_t k = 0; k < x.size(); ++k) lengths[k] = kernel::sqrt(entries_[k * x.size() + k]);
+    length_of_r = kernel::sqrt(as_number(sum(r * r)));
+  }
+  constexpr numbers damped_step(numbers const& damping) override {
+    numbers right = gradient;
+    for (double& g : right) g = -g;
+    auto const unit = varve::detail::identity_like(equations_);
+    return as_numbers(solver_(equations_ + unit * this->vector(damping), this->vector(right)));
+  }
+  constexpr numbers full_step(numbers const& fixed) override {
+    numbers damping = fixed;
+    damping.resize(gradient.size(), 0.0);
+    numbers p = damped_step(damping);
+    determined = is_finite(dot(p, p));
+    if (determined) return p;
+    for (std::size_t k = 0; k < damping.size(); ++k) damping[k] += 1e-12 * entries_[k * (damping.size() + 1)] + 1e-30;
+    return damped_step(damping);
+  }
+  constexpr double change(numbers const& p) override {
+    double s = 0;
+    for (std::size_t i = 0; i < p.size(); ++i)
+      for (std::size_t k = 0; k < p.size(); ++k) s += p[i] * entries_[i * p.size() + k] * p[k];
+    return s;
+  }
+
+private:
+  Solver const& solver_;
+  decltype(jacfwd([](auto const& v) { return v; })(std::declval<V const&>())) equations_{};
+  numbers entries_{};
+};
+
+/// Fits the parameters, a tree, by iterations that `run` does on plain numbers.
+template <class Make, class Run, class P>
+constexpr fit fitted(Make const& problem, Run const& run, P& parameters) {
+  P const like = parameters;
+  auto const start = flat_start(like);
+  numbers x = as_numbers(start);
+  auto p = problem(like, start);
+  p.rounding = rounding_of(dtype_of(start));
+  fit const result = run(p, x);
+  parameters = as_tree(vector_like(start, x), like);
+  return result;
+}
+template <class Run, class F, class P, class... X>
+constexpr fit fitted_by_reflections(Run const& run, robust_loss const& loss, F const& f, P& parameters,
+                                    X const&... data) {
+  return fitted(
+      [&](auto const& like, auto const& start) {
+        using V = std::remove_cvref_t<decltype(start)>;
+        return reflected_problem<F, P, V, X...>(f, like, start, loss, data...);
+      },
+      run, parameters);
+}
+template <class Run, class Solver, class F, class P, class... X>
+constexpr fit fitted_by_solver(Run const& run, Solver const& solver, robust_loss const& loss, F const& f, P& parameters,
+                               X const&... data) {
+  return fitted(
+      [&](auto const& like, auto const& start) {
+        using V = std::remove_cvref_t<decltype(start)>;
+        return normal_problem<Solver, F, P, V, X...>(solver, f, like, start, loss, data...);
+      },
+      run, parameters);
 }
 } // namespace detail
 
-/// Steps of the normal equations, each to the least of the linearized residuals: quadratic near a small minimum; far
-/// from one it may diverge, or end at a point that costs more than one before. Then `converged` is false, and the
-/// parameters are the best that it saw. `value_error` where the equations are singular: parameters that no residual
-/// depends on.
+/// Full steps to the least of the linearized residuals, shortened until the cost goes down: quadratic near a small
+/// minimum. The parameters that it gives are the best that it saw. `value_error` where the equations are singular:
+/// parameters that no residual depends on.
 struct gauss_newton {
-  int iterations = 50;
-  double tolerance = 1e-10; ///< of a step, relative to the parameters
+  int iterations = 200;
+  fit_tolerances tolerances{};
+  robust_loss loss{};
 
   /// `gauss_newton{}.minimize(residuals, p, data...)` changes p; `residuals(p, data...)`.
   template <class F, class P, class... X>
   constexpr fit minimize(F const& residuals, P& parameters, X const&... data) const {
-    return minimize_by(dense_solver{}, residuals, parameters, data...);
+    return detail::fitted_by_reflections(*this, loss, residuals, parameters, data...);
   }
-  /// ... with a solver of linear equations.
+  /// ... with a solver of the normal equations, which is faster where there are many parameters, and less exact.
   template <class Solver, class F, class P, class... X>
   constexpr fit minimize_by(Solver const& solver, F const& residuals, P& parameters, X const&... data) const {
-    P const like = parameters;
-    auto const r = detail::residuals_of(residuals, like);
-    auto at = detail::flat_start(like);
-    auto best = at;
-    fit result{detail::cost_of(r, at, data...), 0, false};
-    for (bool ended = false; result.iterations < iterations && !ended;) {
-      auto const [a, b] = detail::normal_equations(r, at, data...);
-      auto const step = solver(a, b);
-      if (!detail::is_finite(detail::dot(step, step)))
-        refuse::argument_is_invalid("gauss_newton", "the normal equations are singular, so that some parameters are "
-                                                    "not determined; use levenberg_marquardt");
-      at = at - step;
-      ++result.iterations;
-      double const cost = detail::cost_of(r, at, data...);
-      if (!detail::is_finite(cost)) break;
-      if (cost <= result.cost) best = at, result.cost = cost;
-      ended = detail::is_short(step, at, tolerance);
-      // Costs of the last points differ by rounding, so the best one lies near the end.
-      result.converged = ended && detail::is_short(at - best, at, kernel::sqrt(tolerance));
-    }
-    parameters = detail::as_tree(best, like);
-    return result;
+    return detail::fitted_by_solver(*this, solver, loss, residuals, parameters, data...);
+  }
+  /// The iterations on a problem that is one of plain numbers.
+  constexpr fit operator()(detail::least_squares_problem& problem, detail::numbers& x,
+                           detail::parameter_bounds const& bounds = {}) const {
+    return detail::trust_region(problem, tolerances, iterations, x, bounds).searched();
   }
 };
 
-/// The damped method of Levenberg and Marquardt: between Gauss-Newton and short steps down the gradient, scaled by the
-/// diagonal of the normal equations. The cost never grows. It also serves where some parameters are not determined.
+/// The damped method of Levenberg and Marquardt: between full steps and short ones down the gradient, in a trust region
+/// that follows the ratio of what steps gain to what they promise. The cost never grows. It also serves where some
+/// parameters are not determined: those that no residual depends on stay.
 struct levenberg_marquardt {
-  int iterations = 100;
-  double tolerance = 1e-10; ///< of a step, relative to the parameters
-  double damping = 1e-3;    ///< at the start, relative to the diagonal
-  double grow = 10;         ///< the factor after a step that was refused
-  double shrink = 0.1;      ///< ... and after one that was taken
+  int iterations = 1000;
+  fit_tolerances tolerances{};
+  double radius = 10; ///< of the first step, relative to the parameters
+  robust_loss loss{};
 
   /// `levenberg_marquardt{}.minimize(residuals, p, data...)` changes p; `residuals(p, data...)`.
   template <class F, class P, class... X>
   constexpr fit minimize(F const& residuals, P& parameters, X const&... data) const {
-    return minimize_by(dense_solver{}, residuals, parameters, data...);
+    return detail::fitted_by_reflections(*this, loss, residuals, parameters, data...);
   }
-  /// ... with a solver of linear equations.
+  /// ... with a solver of the normal equations, which is faster where there are many parameters, and less exact.
   template <class Solver, class F, class P, class... X>
   constexpr fit minimize_by(Solver const& solver, F const& residuals, P& parameters, X const&... data) const {
-    P const like = parameters;
-    auto const r = detail::residuals_of(residuals, like);
-    auto at = detail::flat_start(like);
-    fit result{detail::cost_of(r, at, data...), 0, false};
-    if (!detail::is_finite(result.cost))
-      refuse::argument_is_invalid("levenberg_marquardt", "the residuals at the start are not finite");
-    double lambda = damping;
-    while (result.iterations < iterations && !result.converged) {
-      ++result.iterations;
-      auto const [a, b] = detail::normal_equations(r, at, data...);
-      auto const scale = detail::diagonal_part(a);
-      auto const least = varve::detail::identity_like(a) * 1e-30; // a parameter without influence stays
-      for (bool taken = false; !taken && !result.converged; lambda *= taken ? shrink : grow) {
-        auto const step = solver(a + scale * lambda + least, b);
-        auto const next = at - step;
-        double const cost = detail::cost_of(r, next, data...);
-        taken = cost <= result.cost; // false where it is not finite
-        if (detail::is_finite(detail::dot(step, step))) result.converged = detail::is_short(step, at, tolerance);
-        if (taken) at = next, result.cost = cost;
-        if (!taken && lambda > 1e30) result.converged = true; // nothing is lower in any direction
-      }
-    }
-    parameters = detail::as_tree(at, like);
-    return result;
+    return detail::fitted_by_solver(*this, solver, loss, residuals, parameters, data...);
+  }
+  /// The iterations on a problem that is one of plain numbers.
+  constexpr fit operator()(detail::least_squares_problem& problem, detail::numbers& x,
+                           detail::parameter_bounds const& bounds = {}) const {
+    return detail::trust_region(problem, tolerances, iterations, x, bounds).damped(radius);
+  }
+};
+
+/// A method within bounds: `within(levenberg_marquardt{}, lower, upper).minimize(residuals, p, data...)`. Bounds are
+/// trees like the parameters, infinite where there is none; a start beyond them is moved to them. `fit::converged` then
+/// says that no step into the bounds lowers the cost.
+template <class Method, class P>
+struct within {
+  Method method;
+  P lower, upper;
+
+  constexpr within(Method const& m, P const& l, P const& u) : method(m), lower(l), upper(u) {}
+  template <class F, class... X>
+  constexpr fit minimize(F const& residuals, P& parameters, X const&... data) const {
+    detail::parameter_bounds const bounds{detail::as_numbers(detail::flat_start(lower)),
+                                          detail::as_numbers(detail::flat_start(upper))};
+    return detail::fitted_by_reflections(
+        [&](detail::least_squares_problem& problem, detail::numbers& x) { return method(problem, x, bounds); },
+        method.loss, residuals, parameters, data...);
   }
 };
 
