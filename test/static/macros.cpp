@@ -56,6 +56,7 @@
 #include <varve/mode/all.hpp>
 #include <varve/nn.hpp>
 #include <varve/optim.hpp>
+#include <varve/optim/schur.hpp>
 #include <varve/varve.hpp>
 
 static_assert(varve::grad([](auto x) { return x * x; })(3.0) == 6);
