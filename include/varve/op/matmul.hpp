@@ -111,12 +111,34 @@ struct rules<mm_t> : rule::bilinear {
         },
         g, a);
   }
+  /// Of mapped vectors and one matrix for all, or of mapped matrices and one behind them, the product is that of two
+  /// matrices, and so is its gradient by the one: a matrix for each lane would be many times larger.
   template <class Op, class N, class A, class B>
   static constexpr auto batch(Op const& op, N const& n, A const& a, B const& b) {
+    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(a.value)>, tensor> &&
+                  std::is_same_v<std::remove_cvref_t<decltype(b.value)>, tensor>) {
+      dims const flags = to_dims(op.a);
+      bool const ta = flags[0] != 0, tb = flags[1] != 0;
+      if (a.batched != b.batched && a.value.dim() + b.value.dim() == 5) {
+        dims const& s = a.batched ? a.value.sizes() : b.value.sizes();
+        if (a.batched && (!ta || s[2] == 1)) return product_of_rows(a.value, ta ? s[2] : s[1], b.value, tb);
+        if (b.batched && s[tb ? 1 : 2] == 1) {
+          auto const y = product_of_rows(b.value, s[tb ? 1 : 2], a.value, !ta);
+          return reshape(y, dims{s[0], y.sizes()[2], 1});
+        }
+      }
+    }
     return op(materialize(a, n), materialize(b, n));
   }
 
 private:
+  /// n times m rows, times one matrix: [n, m, columns].
+  template <class T>
+  static T product_of_rows(T const& x, extent m, T const& matrix, bool transposed) {
+    extent const n = x.sizes()[0], k = matrix.sizes()[transposed ? 1 : 0];
+    T const y = mm(reshape(x, dims{n * m, k}), matrix, dims{0, transposed});
+    return reshape(y, dims{n, m, y.sizes()[1]});
+  }
   template <class Flag, class F, class G, class... V>
   static constexpr auto flagged(Flag const& flag, F const& f, G const& g, V const&... v) {
     if constexpr (is_ints<Flag>) return choose(std::bool_constant<(Flag::to_dims()[0] != 0)>{}, f, g, v...);
