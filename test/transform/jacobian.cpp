@@ -106,3 +106,39 @@ TEST_CASE("jacrev and hessian run a function of tensors once", "[transform][jacr
   CHECK(elements(b) == doubles({20, 40, 60}));
   CHECK(elements(vv::jacrev([](tensor const&) { return vv::ones({2}); })(x)) == doubles({0, 0, 0, 0, 0, 0}));
 }
+
+namespace {
+constexpr auto two_of_three = [](auto const& a, auto const& b) {
+  return vv::stack(std::tuple(a[0] * a[2] + b[0], vv::sin(a[1]) * b[0]), vv::axis<0>);
+};
+/// Tells in which mode it was called: that of the tangents has levels of `jvp`.
+struct told {
+  int* reverse;
+  tensor operator()(tensor const& x) const {
+    for (vv::layer const* l = vv::this_thread_state.transforms.top; l; l = l->below)
+      *reverse += l->kind->role == vv::layer_role::grad;
+    return vv::reshape(vv::sum(x * x), {1});
+  }
+};
+} // namespace
+
+TEST_CASE("jacobian: by the mode of fewer passes", "[jacobian]") {
+  constexpr vv::array<double, 3> a{1, 2, 3};
+  constexpr vv::array<double, 1> b{5};
+  constexpr auto j = vv::jacobian<0, 1>(two_of_three)(a, b);
+  static_assert(std::is_same_v<decltype(j), std::tuple<vv::array<double, 2, 3>, vv::array<double, 2, 1>> const>);
+  STATIC_REQUIRE(std::get<0>(j)(0, 2) == 1);
+  STATIC_REQUIRE(std::get<1>(j)(0, 0) == 1);
+  auto const [by_a, by_b] = vv::jacobian<0, 1>(two_of_three)(tensor(a), tensor(b));
+  CHECK(vv::allclose(by_a, tensor(std::get<0>(j))));
+  CHECK(vv::allclose(by_b, tensor(std::get<1>(j))));
+  CHECK(vv::allclose(vv::jacobian(two_of_three)(tensor(a), tensor(b)), by_a));
+  tensor const rows = vv::stack(std::vector<tensor>{tensor(a), tensor(a) * 2.0}, 0);
+  auto const f = [](tensor const& r) -> tensor { return two_of_three(r, r); };
+  CHECK(vv::allclose(vv::vmap(vv::jacobian(f))(rows), vv::vmap(vv::jacrev(f))(rows)));
+  int reverse = 0;
+  (void)vv::jacobian(told{&reverse})(tensor({1.0, 2.0, 3.0}));
+  CHECK(reverse == 1);
+  (void)vv::jacobian(told{&reverse})(tensor(std::vector<double>{2.0}));
+  CHECK(reverse == 1); // forward: one pass either way
+}

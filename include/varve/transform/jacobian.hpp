@@ -182,6 +182,36 @@ constexpr auto jacrev(F f) {
   return detail::jacobians<F, decltype(make), A...>{f};
 }
 
+/// `jacobian(f)(x, rest...)`: the same by the mode of fewer passes, `jacrev` where the result has fewer elements than
+/// x, else `jacfwd`. On tensors f is called once more, which tells how many.
+template <class F>
+struct jacobian_function {
+  [[no_unique_address]] F f;
+  template <class X, class... R>
+  constexpr auto operator()(X const& x, R const&... rest) const {
+    if constexpr (!detail::require_derivative<X>()) return none;
+    else if constexpr (detail::memory_ref<X>) return (*this)(detail::viewed(x), rest...);
+    else {
+      auto const fewer = on_dims([](dims const& y, dims const& v) { return dims{numel(y) < numel(v)}; },
+                                 shape_of(f(x, rest...)), shape_of(x));
+      if constexpr (!is_ints<decltype(fewer)>) return fewer[0] != 0 ? jacrev(f)(x, rest...) : jacfwd(f)(x, rest...);
+      else if constexpr (decltype(fewer)::to_dims()[0] != 0) return jacrev(f)(x, rest...);
+      else return jacfwd(f)(x, rest...);
+    }
+  }
+};
+template <class F>
+constexpr auto jacobian(F f) {
+  return jacobian_function<F>{f};
+}
+/// `jacobian<1>(f)(x...)`, `jacobian<0, 2>(f)`: as of `jacfwd`; each argument by the mode that is best for it.
+template <int... A, class F>
+  requires(sizeof...(A) > 0)
+constexpr auto jacobian(F f) {
+  constexpr auto make = [](auto g) { return jacobian_function<decltype(g)>{g}; };
+  return detail::jacobians<F, decltype(make), A...>{f};
+}
+
 /// `hessian(f)(x, rest...)`: second derivatives of a function of x, `jacfwd(jacrev(f))`, shape [result..., x..., x...].
 template <class F>
 constexpr auto hessian(F f) {
