@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
+#include <varve/dispatch/parallel_for.hpp>
+#include <varve/nn.hpp>
 #include <varve/varve.hpp>
 
+#include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <omp.h>
 #include <varve_test.hpp>
@@ -235,4 +240,74 @@ TEST_CASE("OpenMP: rows that several loop nests go through in turn", "[graph][op
   tensor const threads = with_threads(2, [&] { return who(many); });
   CHECK(threads.data<float>()[0] == 0);
   CHECK(threads.data<float>()[300999] == 1);
+}
+
+TEST_CASE("OpenMP: operators share long work, and their results are those of one thread", "[openmp]") {
+  tensor const x = waves({301, 1000}, 0.1), y = waves({301, 1000}, 0.7), row = waves({1000}, 0.3),
+               column = waves({301, 1}, 0.4), b = waves({40, 50, 60}, 0.2), c = waves({40, 60, 50}, 0.5),
+               image = waves({6, 8, 32, 32}, 0.1), kernels = waves({8, 8, 3, 3}, 0.9);
+  std::vector<std::pair<char const*, std::function<tensor()>>> const all{
+      {"add", [&] { return x + y; }},
+      {"exp", [&] { return vv::exp(x); }},
+      {"comparison", [&] { return vv::to(x < y, dtype::float32); }},
+      {"conversion", [&] { return x + vv::to(y, dtype::float64); }},
+      {"row", [&] { return x * row; }},
+      {"column", [&] { return x * column; }},
+      {"transposed", [&] { return vv::transpose(x) + vv::transpose(y) * 2.0; }},
+      {"one transposed", [&] { return vv::contiguous(vv::transpose(x)); }},
+      {"stepped", [&] { return vv::slice(x, 1, 0, 1000, 2) * 2.0; }},
+      {"sum", [&] { return vv::sum(x); }},
+      {"sum of many", [&] { return vv::sum(vv::cat(std::vector<tensor>{x, y, x}, 0)); }},
+      {"amax", [&] { return vv::amax(vv::cat(std::vector<tensor>{x, y}, 0)); }},
+      {"sum of rows", [&] { return vv::sum(x, 1); }},
+      {"sum of columns", [&] { return vv::sum(x, 0); }},
+      {"sum of the middle", [&] { return vv::sum(b, 1); }},
+      {"sum of two axes", [&] { return vv::sum(b, vv::dims{0, 2}); }},
+      {"integers", [&] { return vv::to(vv::sum(vv::to(x * 10.0, dtype::int32), 0), dtype::float32); }},
+      {"matmul", [&] { return vv::matmul(x, vv::transpose(y)); }},
+      {"matmul of transposed", [&] { return vv::matmul(vv::transpose(x), y); }},
+      {"matmul in batches", [&] { return vv::matmul(b, c); }},
+      {"matrix and vector", [&] { return vv::matmul(x, row); }},
+      {"vector and matrix", [&] { return vv::matmul(vv::reshape(column, {301}), x); }},
+      {"softmax", [&] { return vv::softmax(x, 1); }},
+      {"softmax of columns", [&] { return vv::softmax(x, 0); }},
+      {"layer norm", [&] { return vv::layer_norm(x, vv::dims{1000}); }},
+      {"convolution", [&] { return vv::conv2d(image, kernels); }},
+      {"gradient", [&] { return vv::grad([&](tensor const& v) { return vv::sum(vv::tanh(v * y) * v); })(x); }},
+  };
+  for (auto const& [name, f] : all) {
+    tensor const one = with_threads(1, f);
+    for (int const threads : {2, 3, 4}) {
+      INFO(name << ", " << threads << " threads");
+      CHECK(same_bits(vv::contiguous(one), vv::contiguous(with_threads(threads, f))));
+    }
+  }
+  CHECK(vv::sum(x).item<float>() == Approx(vv::sum(vv::sum(x, 1)).item<float>()).margin(1e-3));
+  // A kernel of the program's tells who computes: two threads do.
+  tensor const who = with_threads(2, [&] { return worker(x); });
+  CHECK(who.data<float>()[0] == 0);
+  CHECK(who.data<float>()[300999] == 1);
+  CHECK(vv::sum(with_threads(2, [&] { return worker(row); })).item<float>() == 0); // not worth it
+}
+
+TEST_CASE("OpenMP: set_num_threads; what runs in a part of something larger is not shared again", "[openmp]") {
+  int const before = vv::get_num_threads();
+  vv::set_num_threads(3);
+  CHECK(vv::get_num_threads() == 3);
+  CHECK(vv::loop::most_threads() == 3);
+  tensor const x = waves({301, 1000}, 0.1), right = vv::exp(x);
+  std::atomic<int> shared = 0, wrong = 0;
+  auto const part = [&] {
+    shared += vv::loop::most_threads() != 1;
+    wrong += !same_bits(vv::exp(x), right);
+  };
+  vv::parallel_for(0, 4, 1, [&](index_t, index_t) { part(); }, 4);
+#pragma omp parallel num_threads(2)
+  part();
+  CHECK(shared == 0);
+  CHECK(wrong == 0);
+  CHECK(vv::loop::most_threads() == 3);
+  vv::set_num_threads(0);
+  CHECK(vv::get_num_threads() == 1);
+  vv::set_num_threads(before);
 }

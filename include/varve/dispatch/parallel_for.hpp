@@ -2,10 +2,12 @@
 #pragma once
 #include <varve/core/dims.hpp>
 #include <varve/dispatch/thread_snapshot.hpp>
+#include <varve/kernel/threads.hpp>
 
 #include <algorithm>
 #include <exception>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace varve {
@@ -30,7 +32,9 @@ void parallel_for(index_t begin, index_t end, index_t grain, F const& f,
       restored const here(state);
       f(begin + n * k / parts, begin + n * (k + 1) / parts);
     };
+    bool const before = std::exchange(loop::runs_a_part, true); // operators in it are not shared again
     detail::attempt<void>(part, [&] { thrown[static_cast<std::size_t>(k)] = std::current_exception(); });
+    loop::runs_a_part = before;
   };
   {
     std::vector<std::jthread> others; // joined at the end, also when starting one fails

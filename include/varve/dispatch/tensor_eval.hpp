@@ -285,7 +285,10 @@ VARVE_NOINLINE tensor run_pointwise(pointwise_info const& f, tensor const* const
   }
   if (!flat) return run_pointwise_apart<>(f, x);
   tensor out = tensor::empty(sizes, f.comparison ? dtype::bool_ : t);
-  if (index_t const n = numel(sizes).number()) loop(static_cast<std::size_t>(n), out.raw(0), p);
+  index_t const n = numel(sizes).number();
+  int const bytes[] = {itemsize(out.dtype()), static_cast<int>(item), static_cast<int>(item), static_cast<int>(item),
+                       static_cast<int>(item)};
+  if (n) kernel::detail::pointwise_flat(n, out.raw(0), p, bytes, f.arity, loop);
   return out;
 }
 

@@ -242,8 +242,17 @@ VARVE_NOINLINE void convolve(dtype type, convolution_sizes const& s, void const*
                              void* output) {
   if (type == dtype::bool_) refuse::dtype_is_not_supported("convolution", name(type));
   on_dtype(type, "convolution", [&]<class T>() {
-    if constexpr (!std::is_same_v<T, bool>)
-      kernel::convolve<T>(s, static_cast<T const*>(input), static_cast<T const*>(weight), static_cast<T*>(output));
+    if constexpr (!std::is_same_v<T, bool>) {
+      index_t const field = s.groups * s.field_channels * s.field_size(),
+                    places = s.groups * s.place_channels * s.places(), of_input = s.transposed ? places : field,
+                    of_output = s.transposed ? field : places;
+      varve::loop::share(s.batch, 1, s.batch * places * s.field_channels * s.taps() / 8, [&](index_t from, index_t to) {
+        convolution_sizes some = s;
+        some.batch = to - from;
+        kernel::convolve<T>(some, static_cast<T const*>(input) + from * of_input, static_cast<T const*>(weight),
+                            static_cast<T*>(output) + from * of_output);
+      });
+    }
   });
 }
 

@@ -3,6 +3,7 @@
 #include <varve/core/dtype.hpp>
 #include <varve/kernel/arithmetic.hpp>
 #include <varve/kernel/matmul_block.hpp>
+#include <varve/kernel/threads.hpp>
 
 #include <cstddef>
 #include <cstdlib>
@@ -137,6 +138,15 @@ VARVE_NOINLINE void multiply_vector(index_t m, index_t k, matrix<T const> a, T c
     for (; j < k; ++j) r += p[j * a.col] * x[j * x_step];
     y[i * y_step] = accumulate ? y[i * y_step] + r : r;
   }
+}
+
+/// ... by threads that share y, in parts as wide as the columns that are combined.
+template <class T>
+VARVE_INLINE void share_vector(index_t m, index_t k, matrix<T const> a, T const* x, index_t x_step, T* y,
+                               index_t y_step, bool accumulate) {
+  varve::loop::share(m, 4 * static_cast<index_t>(lanes<T>), m * k / 2, [&](index_t from, index_t to) {
+    detail::multiply_vector<T>(to - from, k, a.at(from, 0), x, x_step, y + from * y_step, y_step, accumulate);
+  });
 }
 
 template <class T>
@@ -279,13 +289,16 @@ void matmul(index_t m, index_t n, index_t k, matrix<T const> a, matrix<T const> 
     bool const narrow = L > 1 && n > 1 && n <= L && c.col == 1 && (n == L || m * n * k <= 4096 || detail::has_masks);
     if (narrow && m > 1) return detail::multiply_narrow<T>(m, n, k, a, b, c, accumulate);
     if (m * n * k <= 64) return detail::multiply_tiny(m, n, k, a, b, c, accumulate);
-    if (n == 1) return detail::multiply_vector<T>(m, k, a, b.data, b.row, c.data, c.row, accumulate);
-    if (m == 1) return detail::multiply_vector<T>(n, k, b.transposed(), a.data, a.col, c.data, c.col, accumulate);
+    if (n == 1) return detail::share_vector<T>(m, k, a, b.data, b.row, c.data, c.row, accumulate);
+    if (m == 1) return detail::share_vector<T>(n, k, b.transposed(), a.data, a.col, c.data, c.col, accumulate);
     if (c.col != 1 && c.row != 1) return detail::multiply_simple(m, n, k, a, b, c, accumulate);
     if (c.col != 1) // (a b)^T = b^T a^T
       return kernel::matmul<T>(n, m, k, b.transposed(), a.transposed(), c.transposed(), accumulate);
     if (k == 1 && b.col == 1) return detail::multiply_outer<T>(m, n, a, b.data, c, accumulate);
-    detail::multiply_blocked<T>(m, n, k, a, b, c, accumulate);
+    index_t const work = m * n * k / 8; // products are cheaper than the elements of other loops
+    varve::loop::share(m, detail::block_rows, work, [&](index_t from, index_t to) {
+      detail::multiply_blocked<T>(to - from, n, k, a.at(from, 0), b, c.at(from, 0), accumulate);
+    });
   }
 }
 
@@ -296,11 +309,16 @@ VARVE_NOINLINE void matmul(dtype type, index_t count, index_t const* apart, inde
                            matrix<void const> a, matrix<void const> b, matrix<void> c) {
   if (type == dtype::bool_) refuse::dtype_is_not_supported("matmul", name(type));
   on_dtype(type, "matmul", [&]<class T>() {
-    if constexpr (!std::is_same_v<T, bool>)
-      for (index_t i = 0; i < count; ++i)
-        kernel::matmul<T>(m, n, k, {static_cast<T const*>(a.data) + i * apart[0], a.row, a.col},
-                          {static_cast<T const*>(b.data) + i * apart[1], b.row, b.col},
-                          {static_cast<T*>(c.data) + i * apart[2], c.row, c.col});
+    if constexpr (!std::is_same_v<T, bool>) {
+      auto const several = [&](index_t from, index_t to) {
+        for (index_t i = from; i < to; ++i)
+          kernel::matmul<T>(m, n, k, {static_cast<T const*>(a.data) + i * apart[0], a.row, a.col},
+                            {static_cast<T const*>(b.data) + i * apart[1], b.row, b.col},
+                            {static_cast<T*>(c.data) + i * apart[2], c.row, c.col});
+      };
+      if (count > 1) varve::loop::share(count, 1, count * m * n * k / 8, several);
+      else several(0, count);
+    }
   });
 }
 /// One by dtype.

@@ -3,6 +3,7 @@
 #include <varve/core/dims.hpp>
 #include <varve/kernel/simd.hpp>
 #include <varve/kernel/strided.hpp>
+#include <varve/kernel/threads.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -392,6 +393,50 @@ VARVE_NOINLINE inline void pointwise_short_rows(walk& w, loop f) {
 }
 } // namespace detail
 
+namespace detail {
+VARVE_NOINLINE inline void pointwise_strided(dims const& sizes, operand out, operand const* in, int count, loop f,
+                                             loops_beside const& beside) {
+  walk w(sizes, out, in, count);
+  index_t const n = numel(varve::detail::as_numbers(sizes));
+  int across = -1;
+  if (n >= 256 && w.stride[w.rank - 1][0] == w.itemsize[0] && w.size[w.rank - 1] >= 8)
+    for (int k = 1; k <= count && across < 0; ++k) across = turned_along(w, k);
+  if (across >= 0) return pointwise_tiles(w, f, beside, across);
+  if (w.rank == 1 || w.size[w.rank - 1] >= 32) pointwise_rows(w, f, beside);
+  else pointwise_short_rows(w, f);
+}
+/// ... whose outermost dimension threads share.
+VARVE_NOINLINE inline void pointwise_in_parts(dims const& sizes, operand out, operand const* in, int count, loop f,
+                                              loops_beside const& beside) {
+  int d = 0;
+  while (d + 1 < sizes.n && sizes.numbers()[d] == 1) ++d;
+  index_t const n = numel(varve::detail::as_numbers(sizes));
+  varve::loop::share(sizes.n ? sizes.numbers()[d] : 1, 1, n, [&](index_t from, index_t to) {
+    dims part = sizes;
+    part[d] = to - from;
+    operand to_out = out, moved[max_operands];
+    to_out.data = static_cast<char*>(out.data) + from * out.strides[d] * out.itemsize;
+    for (int k = 0; k < count; ++k) {
+      moved[k] = in[k];
+      moved[k].data = static_cast<char*>(in[k].data) + from * in[k].strides[d] * in[k].itemsize;
+    }
+    pointwise_strided(part, to_out, moved, count, f, beside);
+  });
+}
+/// A kernel over memory without gaps, which threads share where it is much; `bytes` of an element of each operand, the
+/// result first.
+VARVE_INLINE void pointwise_flat(index_t n, void* out, void const* const* in, int const* bytes, int count, loop f) {
+  if constexpr (varve::loop::threaded)
+    if (n >= varve::loop::shared_points) [[unlikely]]
+      return varve::loop::share(n, 64, n, [&](index_t from, index_t to) {
+        void const* p[max_operands];
+        for (int k = 0; k < count; ++k) p[k] = static_cast<char const*>(in[k]) + from * bytes[k + 1];
+        f(static_cast<std::size_t>(to - from), static_cast<char*>(out) + from * bytes[0], p);
+      });
+  f(static_cast<std::size_t>(n), out, in);
+}
+} // namespace detail
+
 /// Runs a contiguous kernel over operands of common `sizes` with any strides, of other types where they say how they
 /// are converted: 0 broadcasts an input, negative ones are fine, rank 0 is one element, an empty shape does nothing. At
 /// most 8 inputs. `out` may be strided and may be the same memory as an input; it may not overlap one otherwise, nor
@@ -405,16 +450,14 @@ VARVE_NOINLINE inline void pointwise(dims const& sizes, operand out, operand con
     contiguous = !in[k].convert && detail::is_contiguous(sizes, in[k].strides);
   if (contiguous) {
     void const* p[detail::max_operands];
-    for (int k = 0; k < count; ++k) p[k] = in[k].data;
-    return f(static_cast<std::size_t>(n), out.data, p);
+    int bytes[detail::max_operands + 1]{out.itemsize};
+    for (int k = 0; k < count; ++k) p[k] = in[k].data, bytes[k + 1] = in[k].itemsize;
+    return detail::pointwise_flat(n, out.data, p, bytes, count, f);
   }
-  detail::walk w(sizes, out, in, count);
-  int across = -1;
-  if (n >= 256 && w.stride[w.rank - 1][0] == w.itemsize[0] && w.size[w.rank - 1] >= 8)
-    for (int k = 1; k <= count && across < 0; ++k) across = detail::turned_along(w, k);
-  if (across >= 0) return detail::pointwise_tiles(w, f, beside, across);
-  if (w.rank == 1 || w.size[w.rank - 1] >= 32) detail::pointwise_rows(w, f, beside);
-  else detail::pointwise_short_rows(w, f);
+  if constexpr (varve::loop::threaded)
+    if (n >= varve::loop::shared_points && varve::loop::most_threads() > 1)
+      return detail::pointwise_in_parts(sizes, out, in, count, f, beside);
+  detail::pointwise_strided(sizes, out, in, count, f, beside);
 }
 
 } // namespace varve::kernel

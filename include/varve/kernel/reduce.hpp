@@ -4,6 +4,7 @@
 #include <varve/kernel/arithmetic.hpp>
 #include <varve/kernel/reduce_row.hpp>
 #include <varve/kernel/strided.hpp>
+#include <varve/kernel/threads.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -31,6 +32,7 @@ struct reducer {
   void (*row)(index_t n, void const* in, void* result);
   void (*columns)(index_t rows, index_t stride, index_t cols, void const* in, void* result);
   int itemsize;
+  bool is_of_own_type; // results are of the type of the elements
 };
 template <class Fold, class T>
 constexpr reducer make_reducer() {
@@ -38,7 +40,8 @@ constexpr reducer make_reducer() {
     return detail::make_reducer<Fold, std::uint8_t>(); // bytes 0 and 1: the same code
   else
     return {clear_results<Fold, T>, fold_row<Fold, T>, fold_columns<Fold, T>,
-            static_cast<int>(sizeof(typename Fold::template result<T>))};
+            static_cast<int>(sizeof(typename Fold::template result<T>)),
+            std::is_same_v<typename Fold::template result<T>, T>};
 }
 template <class T>
 reducer reducer_of(reduction r) {
@@ -67,7 +70,8 @@ struct axis_set {
   }
 };
 
-VARVE_NOINLINE inline void run_reduction(reducer const& r, dims const& sizes, operand in, unsigned axes, void* out) {
+/// One thread's reduction.
+VARVE_NOINLINE inline void reduce_part(reducer const& r, dims const& sizes, operand in, unsigned axes, void* out) {
   axis_set const kept(sizes, in.strides, axes, false), reduced(sizes, in.strides, axes, true);
   index_t const results = numel(varve::detail::as_numbers(kept.sizes));
   r.clear(results, out);
@@ -104,6 +108,45 @@ VARVE_NOINLINE inline void run_reduction(reducer const& r, dims const& sizes, op
       } while (from.next());
     }
   } while (to.next());
+}
+} // namespace detail
+
+namespace detail {
+/// All elements: parts of them, however many threads there are, are put together in their order.
+VARVE_NOINLINE inline void reduce_whole(reducer const& r, index_t n, operand in, void* out) {
+  varve::loop::loop_parts const parts(n, 64, n);
+  alignas(8) char partial[varve::loop::loop_parts::most * 8];
+  r.clear(parts.count, partial);
+  varve::loop::for_each_part(parts.count, [&](int k) {
+    r.row(parts.begin(k + 1) - parts.begin(k), static_cast<char*>(in.data) + parts.begin(k) * in.itemsize,
+          partial + k * r.itemsize);
+  });
+  r.clear(1, out);
+  r.row(parts.count, partial, out);
+}
+/// ... which threads share: results by the first axis of several that is kept, each as one thread computes it; a sum of
+/// all, of contiguous elements, by parts that are put together in order.
+VARVE_NOINLINE inline void run_reduction(reducer const& r, dims const& sizes, operand in, unsigned axes, void* out) {
+  if constexpr (varve::loop::threaded) {
+    index_t const n = numel(varve::detail::as_numbers(sizes));
+    if (n >= 4 * varve::loop::shared_points && r.itemsize == in.itemsize && r.is_of_own_type &&
+        (axes + 1) >> sizes.n == 1u && detail::is_contiguous(sizes, in.strides))
+      return reduce_whole(r, n, in, out);
+    int d = 0;
+    while (d < sizes.n && ((axes >> d & 1u) != 0 || sizes.numbers()[d] == 1)) ++d;
+    if (n >= varve::loop::shared_points && d < sizes.n) {
+      index_t row = 1; // results that one step of the axis holds
+      for (int k = d + 1; k < sizes.n; ++k)
+        if ((axes >> k & 1u) == 0) row *= sizes.numbers()[k];
+      return varve::loop::share(sizes.numbers()[d], row >= 64 ? 1 : 64, n, [&](index_t from, index_t to) {
+        dims part = sizes;
+        part[d] = to - from;
+        operand const moved(static_cast<char*>(in.data) + from * in.strides[d] * in.itemsize, in.strides, in.itemsize);
+        reduce_part(r, part, moved, axes, static_cast<char*>(out) + from * row * r.itemsize);
+      });
+    }
+  }
+  reduce_part(r, sizes, in, axes, out);
 }
 } // namespace detail
 

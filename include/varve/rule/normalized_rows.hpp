@@ -45,7 +45,11 @@ tensor map_rows(index_t n, tensor const& x, X const&... more) {
   tensor r = tensor::empty(x.sizes(), x.dtype());
   on_floats(x.dtype(), [&]<class T>() {
     [&]<std::size_t... K>(std::index_sequence<K...>) {
-      Kernel::template run<T>(numel(x.sizes()).bits / n, n, floats_of<T>(all[K])..., static_cast<T*>(r.raw()));
+      T const* const in[] = {floats_of<T>(all[K])...};
+      T* const out = static_cast<T*>(r.raw());
+      loop::share(numel(x.sizes()).bits / n, 1, numel(x.sizes()).bits, [&](index_t from, index_t to) {
+        Kernel::template run<T>(to - from, n, (in[K] + from * n)..., out + from * n);
+      });
     }(std::make_index_sequence<1 + sizeof...(X)>{});
   });
   return r;

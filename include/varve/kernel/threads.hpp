@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/core/extent.hpp>
+
+#include <cstddef>
+#if VARVE_USE_OPENMP
+#ifndef _OPENMP
+#error "varve: VARVE_USE_OPENMP needs a compiler that is told to use OpenMP: -fopenmp"
+#endif
+#include <omp.h>
+#endif
+
+/// @file
+/// Work that the threads of OpenMP share, where it is on (`VARVE_USE_OPENMP`). Without it nothing of this is left in a
+/// program.
+///
+/// What threads share is cut into parts by its sizes alone, so that results do not depend on how many threads there
+/// are. Inside of a parallel region of the caller everything runs on the calling thread.
+namespace varve {
+
+/// The threads that kernels share long work among from now on, on this thread (`torch.set_num_threads`): at least 1.
+/// Without OpenMP it does nothing.
+inline void set_num_threads([[maybe_unused]] int n) {
+#if VARVE_USE_OPENMP
+  omp_set_num_threads(n > 1 ? n : 1);
+#endif
+}
+/// How many there are: 1 without OpenMP (`torch.get_num_threads`).
+inline int get_num_threads() {
+#if VARVE_USE_OPENMP
+  return omp_get_max_threads();
+#else
+  return 1;
+#endif
+}
+
+namespace loop {
+
+/// Whether threads share loops.
+inline constexpr bool threaded = VARVE_USE_OPENMP;
+/// Points of the iteration space that a loop must have before threads share it, and that a part must have.
+inline constexpr index_t shared_points = 1 << 15, part_points = 1 << 12;
+
+/// A loop in parts of whole `unit`s (vectors, say); the last one has what is left beyond them. How many there are
+/// depends on the sizes alone, and so does what the parts sum up.
+struct loop_parts {
+  static constexpr int most = 64;
+  index_t extent, unit, units;
+  int count;
+  constexpr loop_parts(index_t extent_, index_t unit_, index_t points)
+      : extent(extent_), unit(unit_), units(extent / unit), count(1) {
+    if (points < shared_points) return;
+    index_t n = points / part_points < most ? points / part_points : most;
+    if (units < n) n = units;
+    if (n > 1) count = static_cast<int>(n);
+  }
+  /// Where part `k` begins, and the one before it ends.
+  constexpr index_t begin(int k) const { return k == count ? extent : units * k / count * unit; }
+};
+
+/// Is this thread one of several that share something larger? Then its own work is not shared.
+inline constinit thread_local bool runs_a_part = false;
+/// Calls `f(k)` for parts 0, 1, ..., each on one of the threads; inside of a parallel region of the caller on the
+/// calling one. `f` must not throw.
+template <class F>
+VARVE_INLINE void for_each_part(int parts, F const& f) {
+#if VARVE_USE_OPENMP
+#pragma omp parallel for schedule(static) if (parts > 1 && !runs_a_part)
+#endif
+  for (int k = 0; k < parts; ++k) f(k);
+}
+/// The threads that parts may run on at the same time.
+inline int most_threads() {
+#if VARVE_USE_OPENMP
+  return runs_a_part || omp_in_parallel() ? 1 : omp_get_max_threads();
+#else
+  return 1;
+#endif
+}
+/// Calls `f(from, to)` for parts of 0 to `extent`, of whole `unit`s but for the last, that together are all of it,
+/// where the work of `points` elements is worth it; else once.
+template <class F>
+VARVE_INLINE void share(index_t extent, index_t unit, index_t points, F const& f) {
+  if constexpr (threaded) {
+    if (loop_parts const parts(extent, unit, points); parts.count > 1 && most_threads() > 1) [[unlikely]]
+      return for_each_part(parts.count, [&](int k) { f(parts.begin(k), parts.begin(k + 1)); });
+  }
+  f(index_t{0}, extent);
+}
+
+} // namespace loop
+
+} // namespace varve
