@@ -180,7 +180,7 @@ TEST_CASE("compile and make_fx take trees and numbers, and functions that return
 TEST_CASE("threads that call a compiled function first together make its program once", "[graph][compile][threads]") {
   std::atomic<int> traced = 0;
   auto const f = vv::compile([&](tensor const& v) {
-    ++traced;
+    traced += vv::detail::watches_reads != nullptr; // not where the function runs as it is
     return v * 2.0 + 1.0;
   });
   std::vector<std::vector<double>> results(4);
@@ -195,7 +195,7 @@ TEST_CASE("threads that call a compiled function first together make its program
 TEST_CASE("compile keeps the programs that were called last", "[graph][compile]") {
   int traced = 0;
   auto const f = vv::compile([&](tensor const& v) {
-    ++traced;
+    traced += vv::detail::watches_reads != nullptr; // not where the function runs as it is
     return vv::sum(v);
   });
   auto const call = [&](int n) { return f(vv::ones(vv::dims{n}, dtype::float64)).item<double>(); };

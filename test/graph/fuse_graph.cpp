@@ -252,7 +252,7 @@ TEST_CASE("fuse graph: arguments are checked, and brought into row-major order",
 TEST_CASE("compile: one program for each set of dtypes and sizes", "[compile]") {
   int traced = 0;
   auto const fast = vv::compile([&](tensor const& x, tensor const& y) {
-    ++traced;
+    traced += vv::detail::watches_reads != nullptr; // not where the function runs as it is
     return std::pair(x * y + 1.0, vv::sum(x));
   });
   for (int round = 0; round < 3; ++round)

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/compile/compiled_function.hpp>
+#include <varve/compile/stepped_program.hpp>
 #include <varve/compile/versions.hpp>
+#include <varve/dispatch/whole_call.hpp>
 #include <varve/fuse/graph.hpp>
 #include <varve/interpreter/mode_guard.hpp>
 
@@ -20,9 +22,12 @@ fused_graph fused_by(graph const& g) {
   if constexpr (std::is_same_v<How, fast_math_t>) return fuse(static_cast<dependent<graph, How> const&>(g), How{});
   else return fuse(static_cast<dependent<graph, How> const&>(g));
 }
+/// What programs are: one fused program each, or the fastest of that, of steps of which some are fused, and of the
+/// function as it is.
+enum class program_form : unsigned char { fused, fastest };
 /// Programs that are traced and fused.
 template <class T = tensor>
-std::shared_ptr<function_programs> fused_programs(graph_fuser fuser);
+std::shared_ptr<function_programs> fused_programs(graph_fuser fuser, program_form form = program_form::fused);
 
 #if VARVE_DEFINES_CAPTURE
 /// Results in memory of their own.
@@ -61,7 +66,11 @@ struct fused_program final : compiled_program<T> {
   list<int> written{};           // arguments and captures that further results are written into
   list<int> touched{};           // ... and those that may be written into, where they do not lie by rows
   boxed_function by_operators{}; // in place of `run`, where the graph has effects or dtypes that loops have not
-  bool records = false;          // ... in a scope of `enable_grad`, whatever the mode around
+  std::string described = "fused as a whole";
+  bool as_it_is = false; // the function itself is faster
+  bool records = false;  // ... in a scope of `enable_grad`, whatever the mode around
+
+  std::string how() const override { return described; }
 
   boxed_args operator()(boxed_args const& in) const { return by_operators ? by_operators(in) : run(in); }
   /// May it stand for the function, on these arguments and captured tensors?
@@ -80,7 +89,7 @@ struct fused_program final : compiled_program<T> {
 template <class T>
 class fused_program_versions final : public program_versions<T> {
 public:
-  explicit fused_program_versions(graph_fuser fuser) : fuser_(fuser) {}
+  fused_program_versions(graph_fuser fuser, program_form form) : fuser_(fuser), form_(form) {}
 
   bool run(boxed_call& call, boxed_args& results) override {
     if (!this_thread_state.quiet()) return false;
@@ -89,7 +98,7 @@ public:
         call.arguments[k] = tensor(loop::plain_tensor(call.arguments[k]));
     if (!run_plainly(call.arguments)) return false;
     auto const v = this->found_or_made(call);
-    if (!run_plainly(v->captured)) return false;
+    if (static_cast<fused_program<T> const&>(*v->made).as_it_is || !run_plainly(v->captured)) return false;
     boxed_args& in = call.arguments; // and captured tensors
     for (auto const& t : v->captured) in.push_back(t);
     auto const& p = static_cast<fused_program<T> const&>(*v->made);
@@ -107,53 +116,102 @@ public:
 
 private:
   graph_fuser fuser_;
+  program_form form_;
 
   typename program_versions<T>::program make(boxed_call const& call, boxed_args& captured) const override {
     auto r = std::make_shared<fused_program<T>>();
     numbers_read<T> read;
     using G = dependent<graph, T>; // what is known without T compilers may instantiate without a use
+    double const missed = whole_time_missed;
+    std::uint64_t const layers = next_layer_id();
     G const g =
         trace_boxed<dependent<on_real_values, T>>(call, call.arguments, {}, capture_policy::collected, &captured);
+    bool const transforms = next_layer_id() > layers + 2;
+    double const misses = whole_time_missed - missed;
     G const values = values_only(g);
     G const pure = functionalize(values, purpose::values);
     G const whole = writes_as_results(pure, r->written);
     r->touched = arguments_written(g);
     for (node const& n : g.nodes) r->records = r->records || n.mode == recording::on;
-    if (count_effects(whole) > 0 || has_types_without_loops(whole))
-      r->by_operators = [whole](boxed_args const& in) { return fresh_results<T>(interpret(whole, in), in); };
-    else r->run = fuser_(whole);
     r->numbers = std::move(read.all);
+    if (count_effects(whole) > 0 || has_types_without_loops(whole)) {
+      r->described = "operator by operator";
+      r->by_operators = [whole](boxed_args const& in) { return fresh_results<T>(interpret(whole, in), in); };
+    } else if (form_ == program_form::fused || !choose(*r, whole, transforms, misses)) r->run = fuser_(whole);
     return r;
+  }
+  /// Are its results values of their own, no views of arguments nor of each other?
+  static bool gives_fresh_results(graph const& g) {
+    int const* const results = g.results.data() + g.regions[0].result_first;
+    for (int k = 0; k < g.regions[0].result_count; ++k) {
+      int const n = memory_of(g, results[k]);
+      if (g.nodes[n].op->kind == op_kind::placeholder || g.nodes[n].op->kind == op_kind::constant) return false;
+      for (int j = 0; j < k; ++j)
+        if (memory_of(g, results[j]) == n) return false;
+    }
+    return true;
+  }
+  /// Takes steps, or the function as it is, where one fused program would be slower. `transforms`: the function applies
+  /// some, which a program has behind it. `misses`: nanoseconds of calls that take fewer passes than their operators.
+  static bool choose(fused_program<T>& r, graph const& whole, bool transforms, double misses) {
+    constexpr index_t few = 1024; // elements, for which calls cost more than passes
+    bool draws = false;
+    for (node const& n : whole.nodes) {
+      if (n.regions_count > 0 || n.function >= 0 || n.op == &sym_numel_handle || n.op == &getitem_handle) return false;
+      draws = draws || n.op->kind == op_kind::random;
+    }
+    using G = dependent<graph, T>;
+    G const better = optimize(static_cast<G const&>(whole), purpose::values);
+    for (node const& n : better.nodes)
+      if (n.op->kind != op_kind::placeholder && n.op->kind != op_kind::constant && !table_of(*n.op)) return false;
+    steps_of_graph<G> const s(better);
+    if (transforms && s.largest <= few) return false;
+    double gain = 0;
+    for (std::vector<int> const& l : s.at_level) gain += std::max<double>(0.0, s.gain(l));
+    bool const pays = gain > misses;
+    if (pays && s.singles == 0) return false;
+    if (!pays && (misses > 0 || !transforms) && gives_fresh_results(whole)) {
+      r.as_it_is = true;
+      r.described = "as it is: nothing in it would be faster";
+      return true;
+    }
+    if (draws) return false; // steps would draw in another order
+    auto const steps = std::make_shared<stepped_program<G> const>(better, s);
+    r.described = std::to_string(steps->size()) + " steps, of which " + std::to_string(steps->fused) + " are fused";
+    r.by_operators = [steps](boxed_args const& in) { return fresh_results<T>((*steps)(in), in); };
+    return true;
   }
 };
 template <class T>
-std::shared_ptr<function_programs> fused_programs(graph_fuser fuser) {
-  return std::make_shared<fused_program_versions<T>>(fuser);
+std::shared_ptr<function_programs> fused_programs(graph_fuser fuser, program_form form) {
+  return std::make_shared<fused_program_versions<T>>(fuser, form);
 }
 #if VARVE_COMPILED // for the library
-template std::shared_ptr<function_programs> fused_programs<tensor>(graph_fuser);
+template std::shared_ptr<function_programs> fused_programs<tensor>(graph_fuser, program_form);
 #endif
 #endif
 } // namespace detail
 
-/// `auto fast = compile(f); tensor y = fast(x);`: traces `f` at the dtypes and sizes of its first arguments, fuses the
-/// graph (`fuse(graph)`), and runs that from then on; arguments of other dtypes or sizes are traced anew, once, and so
+/// `auto fast = compile(f); tensor y = fast(x);`: traces `f` at the dtypes and sizes of its first arguments and makes a
+/// program of it, which runs from then on. A program is what is fastest: fused as a whole (`fuse(graph)`); steps, which
+/// are operators by their own kernels and groups of elementwise ones that are fused; or, where nothing would be faster,
+/// `f` itself at each call. `explain(x)` says which. Arguments of other dtypes or sizes are traced anew, once, and so
 /// where `is_contiguous()`, `requires_grad()` or `is_grad_enabled()` would answer otherwise: the 64 programs that were
-/// called last are kept. Arguments are tensors, or
-/// trees of them in which numbers are constants; results may be a tree of tensors, all fresh, or nothing. Tensors that
-/// `f` captures are inputs: what is in them counts at each call, not at the first; write into them (`copy_`), for
-/// another tensor that is assigned to a captured variable later is not seen, nor is what `f` asks of a captured tensor
-/// that no operator is called on (`defined()`, sizes). Where it reads a captured tensor as a number (`item()`, an
-/// `if`), it is traced again when that has changed; reading its memory (`data()`) is refused. The trace runs on copies:
-/// nothing is written or drawn but by the program, and what it writes into arguments and captured tensors is written
-/// when all is computed. Branches of C++ control flow are those of the trace: use `where` or `cond` where they depend
-/// on values of arguments. Functions with effects (`print`), or with values of small or complex dtypes on the way, run
-/// operator by operator. Gradients: `compile(grad(f))`.
+/// called last are kept. Arguments are tensors, or trees of them in which numbers are constants; results may be a tree
+/// of tensors, all fresh, or nothing. Tensors that `f` captures are inputs: what is in them counts at each call, not at
+/// the first; write into them (`copy_`), for another tensor that is assigned to a captured variable later need not be
+/// seen, nor what `f` asks of a captured tensor that no operator is called on (`defined()`, sizes). Where it reads a
+/// captured tensor as a number (`item()`, an `if`), it is traced again when that has changed; reading its memory
+/// (`data()`) is refused. The trace runs on copies: nothing is written or drawn but by the program, and what it writes
+/// into arguments and captured tensors is written when all is computed. Branches of C++ control flow are those of the
+/// trace: use `where` or `cond` where they depend on values of arguments. Functions with effects (`print`), or with
+/// values of small or complex dtypes on the way, run operator by operator. Gradients: `compile(grad(f))`.
 /// Where transforms, modes or autograd watch, the call runs `f` itself, operator by operator. Errors: those of
 /// `make_fx` and `fuse(graph)` at the first call.
 template <class F>
 auto compile(F f) {
-  return compiled_function<F>(std::move(f), detail::fused_programs<>(&detail::fused_by<dependent<void, F>>));
+  return compiled_function<F>(
+      std::move(f), detail::fused_programs<>(&detail::fused_by<dependent<void, F>>, detail::program_form::fastest));
 }
 /// ... fused in another way: `compile(f, fast_math)`.
 template <class F, std::same_as<fast_math_t> How>

@@ -89,6 +89,8 @@ public:
   virtual ~compiled_program() = default;
   /// Is it for the arguments of a call, beyond their kinds?
   virtual bool is_for(boxed_args const&) const { return true; }
+  /// What it is, in words.
+  virtual std::string how() const { return ""; }
   /// Have the captured tensors that were read as numbers the values that they had?
   bool still() const { return numbers_read<T>::still(numbers); }
   std::vector<typename numbers_read<T>::one> numbers{};
@@ -200,7 +202,8 @@ std::string program_versions<T>::explain(boxed_call const& call) const {
   for (std::size_t k = 0; k < all.size(); ++k)
     if (same_arguments(*all[k], call) && same_captures(*all[k]))
       return "runs one of " + count + ", " +
-             (k ? "with " + std::to_string(k) + " called since it was" : "the one that was called last") + "\n" +
+             (k ? "with " + std::to_string(k) + " called since it was" : "the one that was called last") +
+             (all[k]->made->how().empty() ? "" : ": " + all[k]->made->how()) + "\n" +
              text_of_sizes(all[k]->free, " may be another one\n");
   return "traces another one beside " + count + ". Of the one that was called last:\n" + why_not(*all[0], call) +
          text_of_sizes(leaves_free() ? changed_sizes(all, call) : std::vector<free_sizes>{},

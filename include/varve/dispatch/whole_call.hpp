@@ -11,10 +11,14 @@
 namespace varve::detail {
 
 inline constinit std::atomic<dispatch_table const*> nothing_registered{nullptr};
+/// Nanoseconds that calls on this thread took more because something watched them, so that they ran in operators.
+/// `compile` asks it of a trace: the function itself would not lose them. An estimate, by bytes; caches end somewhere.
+inline constinit thread_local double whole_time_missed = 0;
 
 /// What a recorder needs of a whole call: how many operands it has, what its gradient reads of them, and the gradient.
-constexpr op_table whole_table(char const* name, int arity, saved_values const& saved,
-                               decltype(op_table::vjp) gradient) {
+/// `kind`: pointwise, or a reduction where rows are reduced on the way; the result has memory of its own.
+constexpr op_table whole_table(char const* name, int arity, saved_values const& saved, decltype(op_table::vjp) gradient,
+                               op_kind kind = op_kind::pointwise) {
   return {.name = name,
           .schema = "",
           .arity = arity,
@@ -27,7 +31,7 @@ constexpr op_table whole_table(char const* name, int arity, saved_values const& 
           .meta = nullptr,
           .registered = &nothing_registered,
           .saved = saved,
-          .kind = op_kind::pointwise}; // the result has memory of its own
+          .kind = kind};
 }
 
 /// Calls `kernel(at, x)` on the operands and has the recorder, if there is one, write that down. Undefined, and nothing
@@ -82,7 +86,12 @@ VARVE_LIBRARY tensor whole_call(op_table const& t, attributes const& at, tensor 
     below[k] = x[k];
     unwatched = unwatched && are_unwatched(x[k], 1);
   }
-  if (!unwatched && !opened_for_one_recorder(below, n)) return {};
+  if (!unwatched && !opened_for_one_recorder(below, n)) {
+    extent const elements = numel(x[0]->sizes());
+    double const bytes = elements.is_number() ? static_cast<double>(elements.number() * itemsize(x[0]->dtype())) : 0;
+    whole_time_missed += 1 + bytes * (bytes > 1 << 19 ? 0.25 : 0.03) * (t.kind == op_kind::reduction ? 1 : 0.7);
+    return {};
+  }
   tensor y = kernel(at, below);
   if (y.defined() && !unwatched) record_done({&t, &at}, y, x, below, n);
   return y;

@@ -101,7 +101,7 @@ struct whole_layer_norm {
       whole_table("layer_norm", arity,
                   {{static_cast<std::uint16_t>(of_x | (Weight ? saved_values::operand(2) : 0)), 0,
                     Weight ? of_x : std::uint16_t{0}, 0}},
-                  &pullback);
+                  &pullback, op_kind::reduction);
   /// Undefined when the body must run.
   template <class... P>
   static tensor call(tensor const& x, dims const& sizes, double eps, P const&... parameters) {

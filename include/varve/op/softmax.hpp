@@ -108,7 +108,8 @@ struct whole_softmax {
     tensor const* const all[] = {&g, &y};
     return are_alike(g, y) && Rows::is_built_in() ? whole_gradient(all, 2, kernel, body) : body();
   }
-  static constexpr op_table table = whole_table(Rows::op_name, 1, {{saved_values::result}}, &pullback);
+  static constexpr op_table table =
+      whole_table(Rows::op_name, 1, {{saved_values::result}}, &pullback, op_kind::reduction);
   /// ... along another axis, attribute 0.
   static tensor value_of_columns(attributes const& at, tensor const* const* x) {
     dims const& s = x[0]->sizes();
@@ -125,7 +126,8 @@ struct whole_softmax {
   static tensor pullback_of_columns(int, attributes const& at, tensor const& g, tensor const& y, boxed_args const&) {
     return static_cast<tensor>(Rows::pull(g, y, at[0]));
   }
-  static constexpr op_table columns = whole_table(Rows::op_name, 1, {{saved_values::result}}, &pullback_of_columns);
+  static constexpr op_table columns =
+      whole_table(Rows::op_name, 1, {{saved_values::result}}, &pullback_of_columns, op_kind::reduction);
   /// Undefined when the body must run.
   template <class A>
   static tensor call(tensor const& x, A const& axis) {

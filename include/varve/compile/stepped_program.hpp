@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/dispatch/tensor_dispatch.hpp>
+#include <varve/fuse/graph.hpp>
+#include <varve/graph/interpret.hpp>
+
+#include <optional>
+#include <vector>
+
+/// @file
+/// A graph run in steps: operators by the kernels that they have on tensors, and what is elementwise between them
+/// fused.
+namespace varve::detail {
+
+#if VARVE_DEFINES_CAPTURE
+/// How the nodes of a graph are run in steps. Elementwise nodes are of the first level at which all that they are
+/// computed from is there; those of one level are one group. Operators of a level run before its group.
+template <class G>
+class steps_of_graph {
+public:
+  enum class part : unsigned char { given, free, elementwise, single };
+  G const& g;
+  list<part> is{};
+  list<int> level{};
+  std::vector<std::vector<int>> at_level{}; // the single and the elementwise nodes of each, in order
+  list<char> read_outside{};                // of the group: by operators, other groups, and as a result
+  int singles = 0;
+  index_t largest = 0; // value that is computed
+
+  explicit steps_of_graph(G const& graph_) : g(graph_), read_outside(graph_.nodes.size(), 0) {
+    list<operator_class> const what = identify(g);
+    for (int n = 0; n < g.regions[0].node_count; ++n) {
+      is.push_back(part_of(what[n]));
+      level.push_back(0);
+      for (int k = 0; k < g.nodes[n].count; ++k) level[n] = std::max<int>(level[n], least_level(is[n], input(n, k)));
+      for (int k = 0; k < g.nodes[n].count; ++k)
+        if (int const b = base(input(n, k));
+            is[n] == part::single || (is[n] == part::elementwise && level[n] != level[b]))
+          read_outside[b] = 1;
+      if (is[n] != part::single && is[n] != part::elementwise) continue;
+      at_level.resize(std::max<std::size_t>(at_level.size(), static_cast<std::size_t>(level[n]) + 1));
+      at_level[static_cast<std::size_t>(level[n])].push_back(n);
+      singles += is[n] == part::single;
+      largest = std::max<index_t>(largest, numel(g.nodes[n].out.sizes).number());
+    }
+    for (int k = 0; k < g.regions[0].result_count; ++k) read_outside[base(result(k))] = 1;
+  }
+  int input(int n, int k) const { return g.edges[g.nodes[n].first + k]; }
+  int result(int k) const { return g.results[g.regions[0].result_first + k]; }
+  /// Nanoseconds that the group of a level takes less when it is fused than operator by operator: each operator costs a
+  /// call, and what it gives ways to the cache and back; rows beside columns are slower in blocks. Measured on one
+  /// machine; what matters is that small groups do not gain.
+  double gain(std::vector<int> const& of_level) const {
+    double r = -250;
+    for (int n : of_level) {
+      if (is[n] != part::elementwise) continue;
+      dims const& s = g.nodes[n].out.sizes;
+      double const elements = static_cast<double>(numel(s).number()),
+                   bytes = elements * static_cast<double>(itemsize(g.nodes[n].out.type)),
+                   ways = bytes * (bytes > 1 << 19 ? 0.05 : 0.004);
+      r += 25 + (read_outside[n] ? 0 : ways);
+      for (int k = 0; k < g.nodes[n].count; ++k) {
+        node const& o = g.nodes[base(input(n, k))];
+        if (s.n > 1 && o.out.sizes.n > 0 && numel(o.out.sizes) != numel(s))
+          r -= 8 * elements / static_cast<double>(s[s.n - 1].number());
+      }
+    }
+    return r;
+  }
+  /// The node whose elements a reshape or an expansion shows.
+  int base(int n) const {
+    while (is[n] == part::free) n = input(n, 0);
+    return n;
+  }
+
+private:
+  static part part_of(operator_class k) {
+    if (k == operator_class::placeholder || k == operator_class::data || k == operator_class::constant)
+      return part::given;
+    if (k == operator_class::reshape || k == operator_class::expand) return part::free;
+    return is_pointwise(k) || k == operator_class::convert ? part::elementwise : part::single;
+  }
+  int least_level(part of, int operand) const {
+    int const b = base(operand);
+    return level[b] + (of != part::elementwise && is[b] == part::elementwise ? 1 : 0);
+  }
+};
+
+/// The steps, ready to run, of a graph whose operators are known for tensors. (Templates, to cost nothing unless used.)
+template <class G>
+class stepped_program {
+  using steps = steps_of_graph<G>;
+  using part = typename steps::part;
+
+public:
+  int fused = 0; // groups
+  std::size_t size() const { return steps_.size(); }
+
+  stepped_program(G const& g, steps const& s) : slots_(s.is.size()) {
+    inputs_ = g.regions[0].inputs;
+    for (int n = 0; n < g.regions[0].node_count; ++n)
+      if (g.nodes[n].op->kind == op_kind::constant)
+        constants_.push_back({n, constant_of<dependent<tensor, G>>(g, g.nodes[n])});
+    list<char> made(s.is.size(), 0);
+    for (std::vector<int> const& of_level : s.at_level) {
+      for (int n : of_level)
+        if (s.is[n] == part::single) add(s, n, made);
+      if (s.gain(of_level) > 0) add_group(s, of_level, made);
+      else
+        for (int n : of_level) add(s, n, made);
+    }
+    for (int k = 0; k < g.regions[0].result_count; ++k) {
+      int const r = s.result(k);
+      results_.push_back(r);
+      add(s, r, made);
+      shows_constant_.push_back(g.nodes[memory_of(g, r)].op->kind == op_kind::constant);
+    }
+    free_early();
+  }
+  boxed_args operator()(boxed_args const& in) const {
+    std::vector<boxed_args> values(slots_);
+    for (int k = 0; k < inputs_; ++k) values[static_cast<std::size_t>(k)].push_back(in[k]);
+    for (auto const& [n, c] : constants_) values[static_cast<std::size_t>(n)].push_back(c);
+    for (step const& s : steps_) {
+      boxed_args x;
+      for (int n : s.in) x.push_back(values[static_cast<std::size_t>(n)][0]);
+      if (s.fused) {
+        boxed_args const y = (*s.fused)(x);
+        for (int k = 0; k < y.size(); ++k)
+          values[static_cast<std::size_t>(s.out[static_cast<std::size_t>(k)])].push_back(y[k]);
+      } else values[static_cast<std::size_t>(s.out[0])].push_back(boxed_op{s.table, &s.at}(x));
+      for (int n : s.last) values[static_cast<std::size_t>(n)] = boxed_args();
+    }
+    boxed_args y;
+    for (std::size_t k = 0; k < results_.size(); ++k) {
+      auto const& v = static_cast<dependent<tensor, G> const&>(values[static_cast<std::size_t>(results_[k])][0]);
+      y.push_back(shows_constant_[k] ? clone(v) : v);
+    }
+    return y;
+  }
+
+private:
+  struct step {
+    std::optional<fused_graph> fused{};
+    op_table const* table = nullptr;
+    attributes at{};
+    std::vector<int> in{}, out{}, last{}; // values read, made, and not needed any more
+  };
+  std::size_t slots_;
+  int inputs_ = 0;
+  std::vector<std::pair<int, tensor>> constants_{};
+  std::vector<int> results_{};
+  std::vector<char> shows_constant_{}; // results that are constants of the program, or views of them
+  std::vector<step> steps_{};
+
+  /// An operator of its own; before it the views that show it its operands.
+  void add(steps const& s, int n, list<char>& made) {
+    if (made[n] || s.is[n] == part::given) return;
+    node const& nd = s.g.nodes[n];
+    step one;
+    for (int k = 0; k < nd.count; ++k) {
+      add(s, s.input(n, k), made);
+      one.in.push_back(s.input(n, k));
+    }
+    one.table = table_of(*nd.op);
+    one.at = nd.at;
+    one.out.push_back(n);
+    made[n] = 1;
+    steps_.push_back(std::move(one));
+  }
+  void add_group(steps const& s, std::vector<int> const& of_level, list<char>& made) {
+    graph_builder b;
+    list<int> now(s.is.size(), -1);
+    step one;
+    for (int n : of_level)
+      if (s.is[n] == part::elementwise)
+        for (int k = 0; k < s.g.nodes[n].count; ++k) add_input(s, s.input(n, k), s.level[n], made, now, b, one);
+    for (int n : of_level) {
+      if (s.is[n] != part::elementwise) continue;
+      write(s, n, now, b);
+      if (!s.read_outside[n]) continue;
+      b.result(now[n]);
+      one.out.push_back(n);
+      made[n] = 1;
+    }
+    one.fused = fuse(static_cast<dependent<graph, G>>(static_cast<graph_builder&&>(b).finish()));
+    ++fused;
+    steps_.push_back(std::move(one));
+  }
+  /// What the group reads from outside, behind reshapes and expansions, becomes an argument.
+  void add_input(steps const& s, int n, int of_level, list<char>& made, list<int>& now, graph_builder& b, step& one) {
+    int const from = s.base(n);
+    node const& nd = s.g.nodes[from];
+    if (now[from] >= 0 || nd.op->kind == op_kind::constant) return;
+    if (s.is[from] == part::elementwise && s.level[from] == of_level) return; // of the group
+    add(s, from, made);
+    now[from] = b.input(nd.out);
+    one.in.push_back(from);
+  }
+  /// A node of a group, and what leads to it of constants, reshapes and expansions.
+  int write(steps const& s, int n, list<int>& now, graph_builder& b) {
+    if (now[n] >= 0) return now[n];
+    node const& nd = s.g.nodes[n];
+    if (is_array_constant(nd))
+      return now[n] =
+                 b.constant(nd.out.type, nd.out.sizes, s.g.constants.data() + static_cast<std::ptrdiff_t>(nd.value));
+    if (nd.op->kind == op_kind::constant) return now[n] = b.constant(nd.out.type, nd.value);
+    list<int> in;
+    for (int k = 0; k < nd.count; ++k) in.push_back(write(s, s.input(n, k), now, b));
+    return now[n] = b.add_node(nd.op, nd.at, in.data(), nd.count, nd.out);
+  }
+  /// Values are let go behind the last step that reads them.
+  void free_early() {
+    std::vector<char> seen(slots_);
+    for (int r : results_) seen[static_cast<std::size_t>(r)] = 1;
+    for (auto s = steps_.rbegin(); s != steps_.rend(); ++s)
+      for (auto const* all : {&s->in, &s->out})
+        for (int n : *all)
+          if (!std::exchange(seen[static_cast<std::size_t>(n)], char(1))) s->last.push_back(n);
+  }
+};
+#endif
+
+} // namespace varve::detail
