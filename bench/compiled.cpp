@@ -2,14 +2,20 @@
 /// @file
 /// Functions of tensors run operator by operator (`eager`), traced and fused at run time (`compiled`), compiled by the
 /// system's compiler at run time (`cpp`), and fused by the compiler, every operation as code (`fused`) or as a table
-/// (`table`).
+/// (`table`). Whole programs, as users write them: operator by operator, compiled, ahead of time (`aot`), and by the
+/// system's compiler.
+#include <varve/aot.hpp>
 #include <varve/export/cpp_backend.hpp>
+#include <varve/nn.hpp>
+#include <varve/random.hpp>
 #include <varve/varve.hpp>
 
 #include <benchmark/benchmark.h>
 
 #include <cmath>
 #include <cstdlib>
+#include <functional>
+#include <string>
 
 namespace vv = varve;
 using vv::dims, vv::dtype, vv::index_t, vv::tensor;
@@ -86,6 +92,108 @@ void row(std::string const& name) {
   benchmark::RegisterBenchmark(("compiled/" + name + "/fused").c_str(), &fused<F, D...>);
   benchmark::RegisterBenchmark(("compiled/" + name + "/table").c_str(), &table<F, D...>);
 }
+
+// ---- whole programs
+using program = std::function<tensor(tensor const&, tensor const&)>;
+tensor normal(dims const& sizes, dtype type = dtype::float64) { return vv::to(vv::randn(sizes, dtype::float64), type); }
+
+/// A step of a physics-informed network: second derivatives by the points in the loss, its gradient by the weights.
+program pinn() {
+  return [first = normal({32, 2}), last = normal({1, 32})](tensor const& points, tensor const& weight) -> tensor {
+    return vv::grad([&](tensor const& w) {
+      auto const u = [&](tensor const& p) {
+        return vv::sum(vv::matmul(last, vv::tanh(vv::matmul(w, vv::tanh(vv::matmul(first, p))))));
+      };
+      auto const residual = [&](tensor const& p) {
+        tensor const h = vv::jacfwd(vv::grad(u))(p);
+        return vv::square(h[0][0] + h[1][1] - u(p));
+      };
+      return vv::mean(vv::vmap(residual)(points));
+    })(weight);
+  };
+}
+/// The gradients of the log posterior of logistic regression, of many chains.
+program chains(vv::index_t n) {
+  return [labels = vv::to(normal({n}) > 0.0, dtype::float64)](tensor const& chains, tensor const& data) -> tensor {
+    return vv::vmap(vv::grad([&](tensor const& b) {
+      tensor const z = vv::matmul(data, b);
+      return vv::sum(vv::softplus(z) - labels * z) + 0.5 * vv::sum(b * b);
+    }))(chains);
+  };
+}
+/// A step of a block of a transformer over a batch of sequences.
+program transformer(vv::index_t width) {
+  return [=, k = normal({width, width}), v = normal({width, width}), up = normal({width, 4 * width}),
+          down = normal({4 * width, width})](tensor const& batch, tensor const& query) -> tensor {
+    return vv::grad([&](tensor const& q) {
+      auto const one = [&](tensor const& s) {
+        tensor const h = vv::layer_norm(s, dims{width});
+        tensor const scores = vv::matmul(vv::matmul(h, q), vv::transpose(vv::matmul(h, k))) * 0.25;
+        tensor const z = s + vv::matmul(vv::softmax(scores, 1), vv::matmul(h, v));
+        tensor const inner = vv::gelu(vv::matmul(vv::layer_norm(z, dims{width}), up));
+        return vv::sum(vv::square(z + vv::matmul(inner, down)));
+      };
+      return vv::mean(vv::vmap(one)(batch));
+    })(query);
+  };
+}
+program mean_of_vmap() {
+  return [](tensor const& rows, tensor const& matrix) -> tensor {
+    return vv::grad([&](tensor const& w) {
+      return vv::mean(vv::vmap([&](tensor const& v) { return vv::sum(vv::tanh(vv::matmul(w, v))); })(rows));
+    })(matrix);
+  };
+}
+program jacobians_of_rows() {
+  return [](tensor const& a, tensor const& b) -> tensor {
+    return vv::vmap(vv::jacrev([](tensor const& p, tensor const& q) -> tensor {
+      return vv::stack(std::vector<tensor>{vv::sin(p[0] * q[1]) + p[2], p[3] * vv::exp(p[1]) * q[0]});
+    }))(a, b);
+  };
+}
+template <class F>
+void run(benchmark::State& state, F const& f, tensor const& x, tensor const& y) {
+  f(x, y);
+  for (auto _ : state) benchmark::DoNotOptimize(f(x, y));
+}
+void whole(std::string const& name, tensor const& x, tensor const& y, program const& f) {
+  auto const add = [&](char const* way, auto const& make) {
+    benchmark::RegisterBenchmark(("compiled/" + name + "/" + way).c_str(),
+                                 [=](benchmark::State& state) { run(state, make(), x, y); });
+  };
+  add("eager", [f] { return f; });
+  add("compiled", [f] { return vv::compile(f); });
+  add("aot", [f] { return vv::compile(f, vv::backends::fused); });
+  add("cpp", [f] { return vv::compile(f, vv::backends::cpp.with({.wait = true})); });
+}
+void wholes() {
+  tensor const cube = normal({64, 32, 32}), tall = normal({1024, 32, 32}), rows = normal({1024, 32}),
+               big = normal({1000, 1000}, dtype::float32), other = normal({1000, 1000}, dtype::float32);
+  for (int axis = 0; axis < 3; ++axis)
+    for (tensor const& t : {cube, tall})
+      whole("sum_" + std::to_string(t.size(0)) + "x32x32_axis_" + std::to_string(axis), t, t,
+            [axis](tensor const& x, tensor const&) -> tensor { return vv::sum(x, axis); });
+  for (int axis = 0; axis < 2; ++axis)
+    whole("sum_1000x1000_axis_" + std::to_string(axis), big, big,
+          [axis](tensor const& x, tensor const&) -> tensor { return vv::sum(x, axis); });
+  whole("sum_1e6", big, big, [](tensor const& x, tensor const&) -> tensor { return vv::sum(x); });
+  whole("sum_of_outer_products", rows, rows, [](tensor const& x, tensor const& y) -> tensor {
+    return vv::sum(vv::unsqueeze(x, 2) * vv::unsqueeze(y, 1), 0);
+  });
+  whole("softmax_1024x32", rows, rows, [](tensor const& x, tensor const&) -> tensor { return vv::softmax(x, 1); });
+  whole("softmax_of_product", big, other,
+        [](tensor const& x, tensor const& y) -> tensor { return vv::softmax(x * y, 1); });
+  whole("layer_norm_gelu", big, other,
+        [](tensor const& x, tensor const& y) -> tensor { return vv::gelu(vv::layer_norm(x, dims{x.size(1)})) * y; });
+  whole("logsumexp", big, other, [](tensor const& x, tensor const& y) -> tensor { return vv::logsumexp(x * y, 1); });
+  whole("sum_of_arithmetic", big, other,
+        [](tensor const& x, tensor const& y) -> tensor { return vv::sum(arithmetic(x, y), 0); });
+  whole("pinn", normal({64, 2}), normal({32, 32}), pinn());
+  whole("chains", normal({16, 65}), normal({357, 65}), chains(357));
+  whole("transformer", normal({16, 24, 32}), normal({32, 32}), transformer(32));
+  whole("mean_of_vmap", rows, normal({32, 32}), mean_of_vmap());
+  whole("jacobians_of_rows", normal({2000, 4}), normal({2000, 4}), jacobians_of_rows());
+}
 } // namespace
 
 int main(int argc, char** argv) {
@@ -96,6 +204,7 @@ int main(int argc, char** argv) {
   row<arithmetic, 16>("arithmetic_16");
   row<gate, 1000000>("gate_1e6");
   row<rows, 256, 1000>("softmax_256x1000");
+  wholes();
   benchmark::Initialize(&argc, argv);
   benchmark::RunSpecifiedBenchmarks();
 }
