@@ -7122,6 +7122,96 @@ VARVE_NOINLINE inline void copy_strided(dims const& sizes, operand out, operand 
 
 } // namespace varve::kernel
 
+// ---- varve/kernel/threads.hpp
+#if VARVE_USE_OPENMP
+#ifndef _OPENMP
+#error "varve: VARVE_USE_OPENMP needs a compiler that is told to use OpenMP: -fopenmp"
+#endif
+#include <omp.h>
+#endif
+
+/// @file
+/// Work that the threads of OpenMP share, where it is on (`VARVE_USE_OPENMP`). Without it nothing of this is left in a
+/// program.
+///
+/// What threads share is cut into parts by its sizes alone, so that results do not depend on how many threads there
+/// are. Inside of a parallel region of the caller everything runs on the calling thread.
+namespace varve {
+
+/// The threads that kernels share long work among from now on, on this thread (`torch.set_num_threads`): at least 1.
+/// Without OpenMP it does nothing.
+inline void set_num_threads([[maybe_unused]] int n) {
+#if VARVE_USE_OPENMP
+  omp_set_num_threads(n > 1 ? n : 1);
+#endif
+}
+/// How many there are: 1 without OpenMP (`torch.get_num_threads`).
+inline int get_num_threads() {
+#if VARVE_USE_OPENMP
+  return omp_get_max_threads();
+#else
+  return 1;
+#endif
+}
+
+namespace loop {
+
+/// Whether threads share loops.
+inline constexpr bool threaded = VARVE_USE_OPENMP;
+/// Points of the iteration space that a loop must have before threads share it, and that a part must have.
+inline constexpr index_t shared_points = 1 << 15, part_points = 1 << 12;
+
+/// A loop in parts of whole `unit`s (vectors, say); the last one has what is left beyond them. How many there are
+/// depends on the sizes alone, and so does what the parts sum up.
+struct loop_parts {
+  static constexpr int most = 64;
+  index_t extent, unit, units;
+  int count;
+  constexpr loop_parts(index_t extent_, index_t unit_, index_t points)
+      : extent(extent_), unit(unit_), units(extent / unit), count(1) {
+    if (points < shared_points) return;
+    index_t n = points / part_points < most ? points / part_points : most;
+    if (units < n) n = units;
+    if (n > 1) count = static_cast<int>(n);
+  }
+  /// Where part `k` begins, and the one before it ends.
+  constexpr index_t begin(int k) const { return k == count ? extent : units * k / count * unit; }
+};
+
+/// Is this thread one of several that share something larger? Then its own work is not shared.
+inline constinit thread_local bool runs_a_part = false;
+/// Calls `f(k)` for parts 0, 1, ..., each on one of the threads; inside of a parallel region of the caller on the
+/// calling one. `f` must not throw.
+template <class F>
+VARVE_INLINE void for_each_part(int parts, F const& f) {
+#if VARVE_USE_OPENMP
+#pragma omp parallel for schedule(static) if (parts > 1 && !runs_a_part)
+#endif
+  for (int k = 0; k < parts; ++k) f(k);
+}
+/// The threads that parts may run on at the same time.
+inline int most_threads() {
+#if VARVE_USE_OPENMP
+  return runs_a_part || omp_in_parallel() ? 1 : omp_get_max_threads();
+#else
+  return 1;
+#endif
+}
+/// Calls `f(from, to)` for parts of 0 to `extent`, of whole `unit`s but for the last, that together are all of it,
+/// where the work of `points` elements is worth it; else once.
+template <class F>
+VARVE_INLINE void share(index_t extent, index_t unit, index_t points, F const& f) {
+  if constexpr (threaded) {
+    if (loop_parts const parts(extent, unit, points); parts.count > 1 && most_threads() > 1) [[unlikely]]
+      return for_each_part(parts.count, [&](int k) { f(parts.begin(k), parts.begin(k + 1)); });
+  }
+  f(index_t{0}, extent);
+}
+
+} // namespace loop
+
+} // namespace varve
+
 // ---- varve/kernel/pointwise.hpp
 /// @file
 /// Pointwise kernels on memory: a typed loop over contiguous elements per operator, and one untyped driver for shapes,
@@ -7505,6 +7595,50 @@ VARVE_NOINLINE inline void pointwise_short_rows(walk& w, loop f) {
 }
 } // namespace detail
 
+namespace detail {
+VARVE_NOINLINE inline void pointwise_strided(dims const& sizes, operand out, operand const* in, int count, loop f,
+                                             loops_beside const& beside) {
+  walk w(sizes, out, in, count);
+  index_t const n = numel(varve::detail::as_numbers(sizes));
+  int across = -1;
+  if (n >= 256 && w.stride[w.rank - 1][0] == w.itemsize[0] && w.size[w.rank - 1] >= 8)
+    for (int k = 1; k <= count && across < 0; ++k) across = turned_along(w, k);
+  if (across >= 0) return pointwise_tiles(w, f, beside, across);
+  if (w.rank == 1 || w.size[w.rank - 1] >= 32) pointwise_rows(w, f, beside);
+  else pointwise_short_rows(w, f);
+}
+/// ... whose outermost dimension threads share.
+VARVE_NOINLINE inline void pointwise_in_parts(dims const& sizes, operand out, operand const* in, int count, loop f,
+                                              loops_beside const& beside) {
+  int d = 0;
+  while (d + 1 < sizes.n && sizes.numbers()[d] == 1) ++d;
+  index_t const n = numel(varve::detail::as_numbers(sizes));
+  varve::loop::share(sizes.n ? sizes.numbers()[d] : 1, 1, n, [&](index_t from, index_t to) {
+    dims part = sizes;
+    part[d] = to - from;
+    operand to_out = out, moved[max_operands];
+    to_out.data = static_cast<char*>(out.data) + from * out.strides[d] * out.itemsize;
+    for (int k = 0; k < count; ++k) {
+      moved[k] = in[k];
+      moved[k].data = static_cast<char*>(in[k].data) + from * in[k].strides[d] * in[k].itemsize;
+    }
+    pointwise_strided(part, to_out, moved, count, f, beside);
+  });
+}
+/// A kernel over memory without gaps, which threads share where it is much; `bytes` of an element of each operand, the
+/// result first.
+VARVE_INLINE void pointwise_flat(index_t n, void* out, void const* const* in, int const* bytes, int count, loop f) {
+  if constexpr (varve::loop::threaded)
+    if (n >= varve::loop::shared_points) [[unlikely]]
+      return varve::loop::share(n, 64, n, [&](index_t from, index_t to) {
+        void const* p[max_operands];
+        for (int k = 0; k < count; ++k) p[k] = static_cast<char const*>(in[k]) + from * bytes[k + 1];
+        f(static_cast<std::size_t>(to - from), static_cast<char*>(out) + from * bytes[0], p);
+      });
+  f(static_cast<std::size_t>(n), out, in);
+}
+} // namespace detail
+
 /// Runs a contiguous kernel over operands of common `sizes` with any strides, of other types where they say how they
 /// are converted: 0 broadcasts an input, negative ones are fine, rank 0 is one element, an empty shape does nothing. At
 /// most 8 inputs. `out` may be strided and may be the same memory as an input; it may not overlap one otherwise, nor
@@ -7518,16 +7652,14 @@ VARVE_NOINLINE inline void pointwise(dims const& sizes, operand out, operand con
     contiguous = !in[k].convert && detail::is_contiguous(sizes, in[k].strides);
   if (contiguous) {
     void const* p[detail::max_operands];
-    for (int k = 0; k < count; ++k) p[k] = in[k].data;
-    return f(static_cast<std::size_t>(n), out.data, p);
+    int bytes[detail::max_operands + 1]{out.itemsize};
+    for (int k = 0; k < count; ++k) p[k] = in[k].data, bytes[k + 1] = in[k].itemsize;
+    return detail::pointwise_flat(n, out.data, p, bytes, count, f);
   }
-  detail::walk w(sizes, out, in, count);
-  int across = -1;
-  if (n >= 256 && w.stride[w.rank - 1][0] == w.itemsize[0] && w.size[w.rank - 1] >= 8)
-    for (int k = 1; k <= count && across < 0; ++k) across = detail::turned_along(w, k);
-  if (across >= 0) return detail::pointwise_tiles(w, f, beside, across);
-  if (w.rank == 1 || w.size[w.rank - 1] >= 32) detail::pointwise_rows(w, f, beside);
-  else detail::pointwise_short_rows(w, f);
+  if constexpr (varve::loop::threaded)
+    if (n >= varve::loop::shared_points && varve::loop::most_threads() > 1)
+      return detail::pointwise_in_parts(sizes, out, in, count, f, beside);
+  detail::pointwise_strided(sizes, out, in, count, f, beside);
 }
 
 } // namespace varve::kernel
@@ -8803,7 +8935,10 @@ VARVE_NOINLINE tensor run_pointwise(pointwise_info const& f, tensor const* const
   }
   if (!flat) return run_pointwise_apart<>(f, x);
   tensor out = tensor::empty(sizes, f.comparison ? dtype::bool_ : t);
-  if (index_t const n = numel(sizes).number()) loop(static_cast<std::size_t>(n), out.raw(0), p);
+  index_t const n = numel(sizes).number();
+  int const bytes[] = {itemsize(out.dtype()), static_cast<int>(item), static_cast<int>(item), static_cast<int>(item),
+                       static_cast<int>(item)};
+  if (n) kernel::detail::pointwise_flat(n, out.raw(0), p, bytes, f.arity, loop);
   return out;
 }
 
@@ -13053,10 +13188,14 @@ struct rules<log_t> : rule::pointwise<1, promotion::floating> {
 namespace varve::detail {
 
 inline constinit std::atomic<dispatch_table const*> nothing_registered{nullptr};
+/// Nanoseconds that calls on this thread took more because something watched them, so that they ran in operators.
+/// `compile` asks it of a trace: the function itself would not lose them. An estimate, by bytes; caches end somewhere.
+inline constinit thread_local double whole_time_missed = 0;
 
 /// What a recorder needs of a whole call: how many operands it has, what its gradient reads of them, and the gradient.
-constexpr op_table whole_table(char const* name, int arity, saved_values const& saved,
-                               decltype(op_table::vjp) gradient) {
+/// `kind`: pointwise, or a reduction where rows are reduced on the way; the result has memory of its own.
+constexpr op_table whole_table(char const* name, int arity, saved_values const& saved, decltype(op_table::vjp) gradient,
+                               op_kind kind = op_kind::pointwise) {
   return {.name = name,
           .schema = "",
           .arity = arity,
@@ -13069,7 +13208,7 @@ constexpr op_table whole_table(char const* name, int arity, saved_values const& 
           .meta = nullptr,
           .registered = &nothing_registered,
           .saved = saved,
-          .kind = op_kind::pointwise}; // the result has memory of its own
+          .kind = kind};
 }
 
 /// Calls `kernel(at, x)` on the operands and has the recorder, if there is one, write that down. Undefined, and nothing
@@ -13124,7 +13263,12 @@ VARVE_LIBRARY tensor whole_call(op_table const& t, attributes const& at, tensor 
     below[k] = x[k];
     unwatched = unwatched && are_unwatched(x[k], 1);
   }
-  if (!unwatched && !opened_for_one_recorder(below, n)) return {};
+  if (!unwatched && !opened_for_one_recorder(below, n)) {
+    extent const elements = numel(x[0]->sizes());
+    double const bytes = elements.is_number() ? static_cast<double>(elements.number() * itemsize(x[0]->dtype())) : 0;
+    whole_time_missed += 1 + bytes * (bytes > 1 << 19 ? 0.25 : 0.03) * (t.kind == op_kind::reduction ? 1 : 0.7);
+    return {};
+  }
   tensor y = kernel(at, below);
   if (y.defined() && !unwatched) record_done({&t, &at}, y, x, below, n);
   return y;
@@ -14134,6 +14278,7 @@ struct reducer {
   void (*row)(index_t n, void const* in, void* result);
   void (*columns)(index_t rows, index_t stride, index_t cols, void const* in, void* result);
   int itemsize;
+  bool is_of_own_type; // results are of the type of the elements
 };
 template <class Fold, class T>
 constexpr reducer make_reducer() {
@@ -14141,7 +14286,8 @@ constexpr reducer make_reducer() {
     return detail::make_reducer<Fold, std::uint8_t>(); // bytes 0 and 1: the same code
   else
     return {clear_results<Fold, T>, fold_row<Fold, T>, fold_columns<Fold, T>,
-            static_cast<int>(sizeof(typename Fold::template result<T>))};
+            static_cast<int>(sizeof(typename Fold::template result<T>)),
+            std::is_same_v<typename Fold::template result<T>, T>};
 }
 template <class T>
 reducer reducer_of(reduction r) {
@@ -14170,7 +14316,8 @@ struct axis_set {
   }
 };
 
-VARVE_NOINLINE inline void run_reduction(reducer const& r, dims const& sizes, operand in, unsigned axes, void* out) {
+/// One thread's reduction.
+VARVE_NOINLINE inline void reduce_part(reducer const& r, dims const& sizes, operand in, unsigned axes, void* out) {
   axis_set const kept(sizes, in.strides, axes, false), reduced(sizes, in.strides, axes, true);
   index_t const results = numel(varve::detail::as_numbers(kept.sizes));
   r.clear(results, out);
@@ -14207,6 +14354,45 @@ VARVE_NOINLINE inline void run_reduction(reducer const& r, dims const& sizes, op
       } while (from.next());
     }
   } while (to.next());
+}
+} // namespace detail
+
+namespace detail {
+/// All elements: parts of them, however many threads there are, are put together in their order.
+VARVE_NOINLINE inline void reduce_whole(reducer const& r, index_t n, operand in, void* out) {
+  varve::loop::loop_parts const parts(n, 64, n);
+  alignas(8) char partial[varve::loop::loop_parts::most * 8];
+  r.clear(parts.count, partial);
+  varve::loop::for_each_part(parts.count, [&](int k) {
+    r.row(parts.begin(k + 1) - parts.begin(k), static_cast<char*>(in.data) + parts.begin(k) * in.itemsize,
+          partial + k * r.itemsize);
+  });
+  r.clear(1, out);
+  r.row(parts.count, partial, out);
+}
+/// ... which threads share: results by the first axis of several that is kept, each as one thread computes it; a sum of
+/// all, of contiguous elements, by parts that are put together in order.
+VARVE_NOINLINE inline void run_reduction(reducer const& r, dims const& sizes, operand in, unsigned axes, void* out) {
+  if constexpr (varve::loop::threaded) {
+    index_t const n = numel(varve::detail::as_numbers(sizes));
+    if (n >= 4 * varve::loop::shared_points && r.itemsize == in.itemsize && r.is_of_own_type &&
+        (axes + 1) >> sizes.n == 1u && detail::is_contiguous(sizes, in.strides))
+      return reduce_whole(r, n, in, out);
+    int d = 0;
+    while (d < sizes.n && ((axes >> d & 1u) != 0 || sizes.numbers()[d] == 1)) ++d;
+    if (n >= varve::loop::shared_points && d < sizes.n) {
+      index_t row = 1; // results that one step of the axis holds
+      for (int k = d + 1; k < sizes.n; ++k)
+        if ((axes >> k & 1u) == 0) row *= sizes.numbers()[k];
+      return varve::loop::share(sizes.numbers()[d], row >= 64 ? 1 : 64, n, [&](index_t from, index_t to) {
+        dims part = sizes;
+        part[d] = to - from;
+        operand const moved(static_cast<char*>(in.data) + from * in.strides[d] * in.itemsize, in.strides, in.itemsize);
+        reduce_part(r, part, moved, axes, static_cast<char*>(out) + from * row * r.itemsize);
+      });
+    }
+  }
+  reduce_part(r, sizes, in, axes, out);
 }
 } // namespace detail
 
@@ -22933,15 +23119,15 @@ struct rules<local_scalar_t> {
 };
 
 namespace detail {
-/// The number in a tensor, whatever transforms see it: symbolic where data are not there.
-VARVE_COLD inline extent number_in(tensor const& t) {
-  if (t.is_wrapped()) {
-    tensor const inside = t.current();
-    if (is_traced(t.layer()) && !inside.is_wrapped() && !inside.object()) refuse_traced_number();
-    return number_in(inside);
-  }
+/// The number in a tensor, whatever transforms see it: symbolic where data are not there. One that is read of data
+/// while a program is being traced is refused: it would be that of this call alone.
+VARVE_COLD inline extent number_in(tensor const& t, bool traced = false) {
+  if (t.is_wrapped()) return number_in(t.current(), traced || is_traced(t.layer()));
   extent const* const symbol = t.object() ? t.object()->symbol_of(t) : nullptr;
-  return symbol ? *symbol : extent(t.item<index_t>());
+  if (symbol) return *symbol;
+  extent const n = t.item<index_t>();
+  if (traced) refuse_traced_number();
+  return n;
 }
 } // namespace detail
 
@@ -30207,311 +30393,6 @@ private:
 
 } // namespace varve
 
-// ---- varve/compile/versions.hpp
-/// @file
-/// What functions that are compiled at run time share: for which arguments and captured tensors a program was made, and
-/// where the programs are kept.
-namespace varve::detail {
-
-#if VARVE_DEFINES_CAPTURE
-/// Would the operators of a function meet nothing but their kernels? Then they may be run as one.
-inline bool runs_plainly(tensor const& t) {
-  return t.defined() && !t.is_wrapped() && t.has_data() && t.keys().has(dispatch_key::cpu) && !is_compact(t.dtype()) &&
-         !is_complex(t.dtype()) && !(t.has_history() && is_grad_enabled());
-}
-/// What a trace depends on of a tensor besides its values: dtype and sizes, and what the program may ask it.
-struct traced_kind {
-  meta info;
-  bool number, contiguous, requires_grad;
-  static traced_kind of(tensor const& t) { return {meta_of(t), t.is_number(), t.is_contiguous(), t.has_history()}; }
-  bool operator==(traced_kind const& o) const {
-    return info == o.info && number == o.number && contiguous == o.contiguous && requires_grad == o.requires_grad;
-  }
-};
-/// Which sizes of a tensor a program leaves free: a bit for each.
-using free_sizes = unsigned;
-/// Is a tensor of the kind that a program was made for, but for the sizes that it leaves free?
-inline bool is_of_kind(traced_kind const& now, traced_kind const& then, free_sizes free) {
-  if (!free) return now == then;
-  dims sizes = now.info.sizes;
-  if (sizes.n != then.info.sizes.n) return false;
-  for (int d = 0; d < sizes.n; ++d)
-    if (free >> d & 1) sizes[d] = then.info.sizes[d];
-  return traced_kind{{now.info.type, sizes}, now.number, now.contiguous, now.requires_grad} == then;
-}
-/// What a function reads of tensors as numbers while it is compiled: a program is good for these values. (A template
-/// only to cost nothing unless used.)
-template <class T = tensor>
-class numbers_read final : read_watcher {
-public:
-  numbers_read() : before_(watches_reads) { watches_reads = this; }
-  numbers_read(numbers_read const&) = delete;
-  numbers_read& operator=(numbers_read const&) = delete;
-  ~numbers_read() { watches_reads = before_; }
-
-  /// One tensor, and the bytes of its element.
-  struct one {
-    T of;
-    std::array<unsigned char, 16> value;
-    bool still() const { return of.numel() == 1 && bytes_of(of) == value; }
-    static std::array<unsigned char, 16> bytes_of(tensor const& t) {
-      std::array<unsigned char, 16> bytes{};
-      std::memcpy(bytes.data(), t.raw(), static_cast<std::size_t>(itemsize(t.dtype())));
-      return bytes;
-    }
-  };
-  std::vector<one> all{};
-  static bool still(std::vector<one> const& read) {
-    return std::all_of(read.begin(), read.end(), [](one const& n) { return n.still(); });
-  }
-
-private:
-  void number(tensor const& t) override {
-    if (inside_trace() && !t.is_number()) all.push_back({t, one::bytes_of(t)});
-  }
-  void memory(tensor const&) override {
-    if (inside_trace())
-      refuse::argument_is_invalid("compile", "the function reads the memory of a tensor (data, tensor_ref), which "
-                                             "another call may find changed; use operators, or item() of one element");
-  }
-  read_watcher* before_;
-};
-/// A program made of a function for some arguments.
-template <class T>
-class compiled_program {
-public:
-  virtual ~compiled_program() = default;
-  /// Is it for the arguments of a call, beyond their kinds?
-  virtual bool is_for(boxed_args const&) const { return true; }
-  /// Have the captured tensors that were read as numbers the values that they had?
-  bool still() const { return numbers_read<T>::still(numbers); }
-  std::vector<typename numbers_read<T>::one> numbers{};
-};
-
-/// The programs made of a function, one for each kind of arguments and captured tensors that it was called with: the
-/// 64 that were called last are kept. Where only sizes differ from those of a program, one that leaves these sizes free
-/// is made if it can be: static first, dynamic at the first change. The first thread to come makes others wait.
-template <class T>
-class program_versions : public function_programs {
-public:
-  static constexpr std::size_t most = 64;
-  using program = std::shared_ptr<compiled_program<T> const>;
-
-  void prepare(boxed_call const& call) override;
-  std::size_t size() const override;
-  std::string explain(boxed_call const& call) const override;
-
-protected:
-  /// What a program was made for, and the program.
-  struct version {
-    argument_types const* types;
-    std::shared_ptr<void const> constants; // among the arguments
-    bool grad_mode;
-    std::vector<traced_kind> arguments, captures;
-    boxed_args captured;
-    program made;
-    std::shared_ptr<void const> returned; // the structure of the tree that the function returned
-    std::vector<free_sizes> free{};       // of the arguments; none: no size is
-  };
-  using version_ptr = std::shared_ptr<version const>;
-  version_ptr found_or_made(boxed_call const& call);
-
-private:
-  virtual program make(boxed_call const&, boxed_args& captured) const = 0;
-  virtual bool leaves_free() const { return false; }
-  /// A program for any sizes where `which` says so, and in the end where it could be; null: there is none.
-  virtual program make_free(boxed_call const&, std::vector<free_sizes>&, boxed_args&) const { return nullptr; }
-
-  mutable spin_lock lock_;
-  std::vector<version_ptr> all_; // what was called last comes first
-  owner_lock making_;
-
-  std::vector<version_ptr> kept() const;
-  static std::vector<free_sizes> changed_sizes(std::vector<version_ptr> const& all, boxed_call const&);
-  static std::string why_not(version const&, boxed_call const&);
-  static bool same_arguments(version const&, boxed_call const&);
-  static bool same_captures(version const&);
-  version_ptr find(boxed_call const&);
-  version_ptr make_version(boxed_call const&);
-};
-
-/// "argument 0: size 1 ..."
-inline std::string text_of_sizes(std::vector<free_sizes> const& free, char const* what) {
-  std::string r;
-  for (std::size_t k = 0; k < free.size(); ++k)
-    for (int d = 0; d < max_rank; ++d)
-      if (free[k] >> d & 1) r += "argument " + std::to_string(k) + ": size " + std::to_string(d) + what;
-  return r;
-}
-/// In words, how a tensor is of another kind than one that a program was made for; "" if it is not.
-inline std::string kind_difference(std::string const& which, traced_kind const& now, traced_kind const& then) {
-  auto const said = [&](char const* what, std::string const& a, std::string const& b) {
-    return which + ": " + what + " " + a + ", but the program is for " + b + "\n";
-  };
-  auto const yes = [](bool b) { return std::string(b ? "yes" : "no"); };
-  std::string r;
-  if (now.info.type != then.info.type) r += said("dtype", name(now.info.type), name(then.info.type));
-  if (!(now.info.sizes == then.info.sizes)) r += said("sizes", to_string(now.info.sizes), to_string(then.info.sizes));
-  if (now.number != then.number) r += said("a plain number:", yes(now.number), yes(then.number));
-  if (now.contiguous != then.contiguous) r += said("contiguous:", yes(now.contiguous), yes(then.contiguous));
-  if (now.requires_grad != then.requires_grad)
-    r += said("requires a gradient:", yes(now.requires_grad), yes(then.requires_grad));
-  return r;
-}
-/// Would the operators of a function on these meet nothing but their kernels?
-inline bool run_plainly(boxed_args const& x) {
-  for (auto const& t : x)
-    if (!runs_plainly(t)) return false;
-  return true;
-}
-
-template <class T>
-void program_versions<T>::prepare(boxed_call const& call) {
-  (void)found_or_made(call);
-}
-template <class T>
-std::size_t program_versions<T>::size() const {
-  spin_lock::held const on(lock_);
-  return all_.size();
-}
-template <class T>
-auto program_versions<T>::kept() const -> std::vector<version_ptr> {
-  spin_lock::held const on(lock_);
-  return all_;
-}
-template <class T>
-auto program_versions<T>::found_or_made(boxed_call const& call) -> version_ptr {
-  if (auto v = find(call)) return v;
-  owner_lock::held const on(making_);
-  if (auto v = find(call)) return v;
-  return make_version(call);
-}
-template <class T>
-std::string program_versions<T>::explain(boxed_call const& call) const {
-  std::vector<version_ptr> const all = kept();
-  std::string const count = std::to_string(all.size()) + (all.size() == 1 ? " program" : " programs");
-  if (all.empty()) return "no program was made yet: the call traces one\n";
-  for (std::size_t k = 0; k < all.size(); ++k)
-    if (same_arguments(*all[k], call) && same_captures(*all[k]))
-      return "runs one of " + count + ", " +
-             (k ? "with " + std::to_string(k) + " called since it was" : "the one that was called last") + "\n" +
-             text_of_sizes(all[k]->free, " may be another one\n");
-  return "traces another one beside " + count + ". Of the one that was called last:\n" + why_not(*all[0], call) +
-         text_of_sizes(leaves_free() ? changed_sizes(all, call) : std::vector<free_sizes>{},
-                       " has changed, and will be free if it can be\n");
-}
-/// The sizes of the arguments in which programs differ from them, that are for the same but for these; empty: none.
-template <class T>
-std::vector<free_sizes> program_versions<T>::changed_sizes(std::vector<version_ptr> const& all,
-                                                           boxed_call const& call) {
-  boxed_args const& now = call.arguments;
-  std::vector<free_sizes> r;
-  for (auto const& v : all) {
-    if (v->types != call.types || v->arguments.size() != static_cast<std::size_t>(now.size()) ||
-        v->grad_mode != is_grad_enabled() || !call.has_constants(v->constants))
-      continue;
-    std::vector<free_sizes> here;
-    for (auto const& then : v->arguments) {
-      traced_kind const kind = traced_kind::of(now[static_cast<int>(here.size())]);
-      free_sizes differ = v->free.empty() ? 0 : v->free[here.size()];
-      for (int d = 0; d < kind.info.sizes.n && kind.info.sizes.n == then.info.sizes.n; ++d)
-        if (kind.contiguous && !(kind.info.sizes[d] == then.info.sizes[d])) differ |= 1u << d;
-      if (!is_of_kind(kind, then, differ)) break;
-      here.push_back(differ);
-    }
-    if (here.size() != v->arguments.size()) continue;
-    r.resize(here.size());
-    for (std::size_t k = 0; k < r.size(); ++k) r[k] |= here[k];
-  }
-  for (auto const f : r)
-    if (f) return r;
-  return {};
-}
-template <class T>
-std::string program_versions<T>::why_not(version const& v, boxed_call const& call) {
-  if (v.types != call.types) return "the arguments are of other C++ types\n";
-  boxed_args const& now = call.arguments;
-  if (static_cast<std::size_t>(now.size()) != v.arguments.size())
-    return std::to_string(now.size()) + " tensors, but the program is for " + std::to_string(v.arguments.size()) + "\n";
-  std::string r;
-  for (int k = 0; k < now.size(); ++k)
-    if (auto const at = static_cast<std::size_t>(k);
-        !is_of_kind(traced_kind::of(now[k]), v.arguments[at], v.free.empty() ? 0 : v.free[at]))
-      r += kind_difference("argument " + std::to_string(k), traced_kind::of(now[k]), v.arguments[at]);
-  if (v.grad_mode != is_grad_enabled())
-    r += std::string("gradients are ") + (v.grad_mode ? "off, but were on\n" : "on, but were off\n");
-  if (r.empty() && !v.made->is_for(now))
-    r += v.free.empty() ? "an argument is laid out otherwise, or a leaf and was none\n"
-                        : "the sizes that may be others are not such ones, or an argument is laid out otherwise\n";
-  if (r.empty() && !same_arguments(v, call)) r += "a constant among the arguments is another one\n";
-  for (int c = 0; c < v.captured.size(); ++c)
-    r += kind_difference("captured tensor " + std::to_string(c), traced_kind::of(v.captured[c]),
-                         v.captures[static_cast<std::size_t>(c)]);
-  if (!v.made->still()) r += "a captured tensor that is read as a number has changed\n";
-  return r;
-}
-template <class T>
-bool program_versions<T>::same_arguments(version const& v, boxed_call const& call) {
-  if (v.types != call.types || v.arguments.size() != static_cast<std::size_t>(call.arguments.size())) return false;
-  for (std::size_t k = 0; k < v.arguments.size(); ++k)
-    if (!is_of_kind(traced_kind::of(call.arguments[static_cast<int>(k)]), v.arguments[k],
-                    v.free.empty() ? 0 : v.free[k]))
-      return false;
-  return v.grad_mode == is_grad_enabled() && call.has_constants(v.constants) && v.made->is_for(call.arguments);
-}
-template <class T>
-bool program_versions<T>::same_captures(version const& v) {
-  for (int c = 0; c < v.captured.size(); ++c)
-    if (!(v.captures[static_cast<std::size_t>(c)] == traced_kind::of(v.captured[c]))) return false;
-  return v.made->still();
-}
-template <class T>
-auto program_versions<T>::find(boxed_call const& call) -> version_ptr {
-  spin_lock::held const on(lock_);
-  for (auto v = all_.begin(); v != all_.end(); ++v)
-    if (same_arguments(**v, call) && same_captures(**v)) {
-      std::rotate(all_.begin(), v, v + 1);
-      return all_.front();
-    }
-  return nullptr;
-}
-template <class T>
-VARVE_COLD auto program_versions<T>::make_version(boxed_call const& call) -> version_ptr {
-  auto const kinds = [](boxed_args const& of) {
-    std::vector<traced_kind> r;
-    for (auto const& t : of) r.push_back(traced_kind::of(t));
-    return r;
-  };
-  boxed_args captured;
-  std::vector<free_sizes> free;
-  program made;
-  if (leaves_free()) {
-    std::vector<version_ptr> const all = kept();
-    if (free = changed_sizes(all, call); !free.empty()) made = make_free(call, free, captured);
-    if (!made) free.clear(), captured = boxed_args();
-  }
-  if (!made) made = make(call, captured);
-  auto const v = std::make_shared<version const>(version{call.types, call.constants(), is_grad_enabled(),
-                                                         kinds(call.arguments), kinds(captured), captured,
-                                                         std::move(made), call.returned, std::move(free)});
-  version_ptr dropped; // let go outside of the lock: what it captured may be the user's
-  spin_lock::held const on(lock_);
-  for (auto& old : all_)
-    if (same_arguments(*old, call)) { // what it captures is of another kind now, or reads otherwise
-      dropped = std::exchange(old, v);
-      return v;
-    }
-  all_.insert(all_.begin(), v);
-  if (all_.size() > most) {
-    dropped = std::move(all_.back());
-    all_.pop_back();
-  }
-  return v;
-}
-#endif
-
-} // namespace varve::detail
-
 // ---- varve/emit/lanes.hpp
 /// @file
 /// Registers of a loop body from and to memory of any dtype and stride.
@@ -33143,13 +33024,6 @@ private:
 } // namespace varve::loop
 
 // ---- varve/plan/threads.hpp
-#if VARVE_USE_OPENMP
-#ifndef _OPENMP
-#error "varve: VARVE_USE_OPENMP needs a compiler that is told to use OpenMP: -fopenmp"
-#endif
-#include <omp.h>
-#endif
-
 /// @file
 /// Loops of fused programs on the threads of OpenMP, where it is on (`VARVE_USE_OPENMP`). Without it nothing of this
 /// file is left in a program.
@@ -33160,28 +33034,6 @@ private:
 /// add to the same elements of an array (sums of columns) stay on one thread, as do products of matrices and calls.
 /// Blocks of run-time programs are shared likewise, with scratch memory for each thread.
 namespace varve::loop {
-
-/// Whether threads share loops.
-inline constexpr bool threaded = VARVE_USE_OPENMP;
-/// Points of the iteration space that a loop must have before threads share it, and that a part must have.
-inline constexpr index_t shared_points = 1 << 15, part_points = 1 << 12;
-
-/// A loop in parts of whole `unit`s (vectors, say); the last one has what is left beyond them. How many there are
-/// depends on the sizes alone, and so does what the parts sum up.
-struct loop_parts {
-  static constexpr int most = 64;
-  index_t extent, unit, units;
-  int count;
-  constexpr loop_parts(index_t extent_, index_t unit_, index_t points)
-      : extent(extent_), unit(unit_), units(extent / unit), count(1) {
-    if (points < shared_points) return;
-    index_t n = points / part_points < most ? points / part_points : most;
-    if (units < n) n = units;
-    if (n > 1) count = static_cast<int>(n);
-  }
-  /// Where part `k` begins, and the one before it ends.
-  constexpr index_t begin(int k) const { return k == count ? extent : units * k / count * unit; }
-};
 
 /// Whether the outermost loop of a body may be walked in parts at the same time: each of its steps leaves elements of
 /// its own behind, or all add to numbers in registers.
@@ -33194,24 +33046,6 @@ constexpr bool can_share(body const& b) {
     if (P::value.accesses[s.access].stride[0] == 0 && (s.kind == sink_kind::store || s.level != 0)) return false;
   }
   return points >= shared_points;
-}
-
-/// Calls `f(k)` for parts 0, 1, ..., each on one of the threads; inside of a parallel region of the caller on the
-/// calling one. `f` must not throw.
-template <class F>
-VARVE_INLINE void for_each_part(int parts, F const& f) {
-#if VARVE_USE_OPENMP
-#pragma omp parallel for schedule(static) if (parts > 1)
-#endif
-  for (int k = 0; k < parts; ++k) f(k);
-}
-/// The threads that parts may run on at the same time.
-inline int most_threads() {
-#if VARVE_USE_OPENMP
-  return omp_in_parallel() ? 1 : omp_get_max_threads();
-#else
-  return 1;
-#endif
 }
 
 } // namespace varve::loop
@@ -33753,6 +33587,15 @@ VARVE_NOINLINE void multiply_vector(index_t m, index_t k, matrix<T const> a, T c
   }
 }
 
+/// ... by threads that share y, in parts as wide as the columns that are combined.
+template <class T>
+VARVE_INLINE void share_vector(index_t m, index_t k, matrix<T const> a, T const* x, index_t x_step, T* y,
+                               index_t y_step, bool accumulate) {
+  varve::loop::share(m, 4 * static_cast<index_t>(lanes<T>), m * k / 2, [&](index_t from, index_t to) {
+    detail::multiply_vector<T>(to - from, k, a.at(from, 0), x, x_step, y + from * y_step, y_step, accumulate);
+  });
+}
+
 template <class T>
 VARVE_NOINLINE void multiply_blocked(index_t m, index_t n, index_t k, matrix<T const> a, matrix<T const> b, matrix<T> c,
                                      bool accumulate) {
@@ -33893,13 +33736,16 @@ void matmul(index_t m, index_t n, index_t k, matrix<T const> a, matrix<T const> 
     bool const narrow = L > 1 && n > 1 && n <= L && c.col == 1 && (n == L || m * n * k <= 4096 || detail::has_masks);
     if (narrow && m > 1) return detail::multiply_narrow<T>(m, n, k, a, b, c, accumulate);
     if (m * n * k <= 64) return detail::multiply_tiny(m, n, k, a, b, c, accumulate);
-    if (n == 1) return detail::multiply_vector<T>(m, k, a, b.data, b.row, c.data, c.row, accumulate);
-    if (m == 1) return detail::multiply_vector<T>(n, k, b.transposed(), a.data, a.col, c.data, c.col, accumulate);
+    if (n == 1) return detail::share_vector<T>(m, k, a, b.data, b.row, c.data, c.row, accumulate);
+    if (m == 1) return detail::share_vector<T>(n, k, b.transposed(), a.data, a.col, c.data, c.col, accumulate);
     if (c.col != 1 && c.row != 1) return detail::multiply_simple(m, n, k, a, b, c, accumulate);
     if (c.col != 1) // (a b)^T = b^T a^T
       return kernel::matmul<T>(n, m, k, b.transposed(), a.transposed(), c.transposed(), accumulate);
     if (k == 1 && b.col == 1) return detail::multiply_outer<T>(m, n, a, b.data, c, accumulate);
-    detail::multiply_blocked<T>(m, n, k, a, b, c, accumulate);
+    index_t const work = m * n * k / 8; // products are cheaper than the elements of other loops
+    varve::loop::share(m, detail::block_rows, work, [&](index_t from, index_t to) {
+      detail::multiply_blocked<T>(to - from, n, k, a.at(from, 0), b, c.at(from, 0), accumulate);
+    });
   }
 }
 
@@ -33910,11 +33756,16 @@ VARVE_NOINLINE void matmul(dtype type, index_t count, index_t const* apart, inde
                            matrix<void const> a, matrix<void const> b, matrix<void> c) {
   if (type == dtype::bool_) refuse::dtype_is_not_supported("matmul", name(type));
   on_dtype(type, "matmul", [&]<class T>() {
-    if constexpr (!std::is_same_v<T, bool>)
-      for (index_t i = 0; i < count; ++i)
-        kernel::matmul<T>(m, n, k, {static_cast<T const*>(a.data) + i * apart[0], a.row, a.col},
-                          {static_cast<T const*>(b.data) + i * apart[1], b.row, b.col},
-                          {static_cast<T*>(c.data) + i * apart[2], c.row, c.col});
+    if constexpr (!std::is_same_v<T, bool>) {
+      auto const several = [&](index_t from, index_t to) {
+        for (index_t i = from; i < to; ++i)
+          kernel::matmul<T>(m, n, k, {static_cast<T const*>(a.data) + i * apart[0], a.row, a.col},
+                            {static_cast<T const*>(b.data) + i * apart[1], b.row, b.col},
+                            {static_cast<T*>(c.data) + i * apart[2], c.row, c.col});
+      };
+      if (count > 1) varve::loop::share(count, 1, count * m * n * k / 8, several);
+      else several(0, count);
+    }
   });
 }
 /// One by dtype.
@@ -37745,8 +37596,17 @@ VARVE_NOINLINE void convolve(dtype type, convolution_sizes const& s, void const*
                              void* output) {
   if (type == dtype::bool_) refuse::dtype_is_not_supported("convolution", name(type));
   on_dtype(type, "convolution", [&]<class T>() {
-    if constexpr (!std::is_same_v<T, bool>)
-      kernel::convolve<T>(s, static_cast<T const*>(input), static_cast<T const*>(weight), static_cast<T*>(output));
+    if constexpr (!std::is_same_v<T, bool>) {
+      index_t const field = s.groups * s.field_channels * s.field_size(),
+                    places = s.groups * s.place_channels * s.places(), of_input = s.transposed ? places : field,
+                    of_output = s.transposed ? field : places;
+      varve::loop::share(s.batch, 1, s.batch * places * s.field_channels * s.taps() / 8, [&](index_t from, index_t to) {
+        convolution_sizes some = s;
+        some.batch = to - from;
+        kernel::convolve<T>(some, static_cast<T const*>(input) + from * of_input, static_cast<T const*>(weight),
+                            static_cast<T*>(output) + from * of_output);
+      });
+    }
   });
 }
 
@@ -41051,6 +40911,532 @@ fused_graph fuse(G const& g) {
 
 } // namespace varve
 
+// ---- varve/compile/stepped_program.hpp
+#include <optional>
+/// @file
+/// A graph run in steps: operators by the kernels that they have on tensors, and what is elementwise between them
+/// fused.
+namespace varve::detail {
+
+#if VARVE_DEFINES_CAPTURE
+/// How the nodes of a graph are run in steps. Elementwise nodes are of the first level at which all that they are
+/// computed from is there; those of one level are one group. Operators of a level run before its group.
+template <class G>
+class steps_of_graph {
+public:
+  enum class part : unsigned char { given, free, elementwise, single };
+  G const& g;
+  list<part> is{};
+  list<int> level{};
+  std::vector<std::vector<int>> at_level{}; // the single and the elementwise nodes of each, in order
+  list<char> read_outside{};                // of the group: by operators, other groups, and as a result
+  int singles = 0;
+  index_t largest = 0; // value that is computed
+
+  explicit steps_of_graph(G const& graph_) : g(graph_), read_outside(graph_.nodes.size(), 0) {
+    list<operator_class> const what = identify(g);
+    for (int n = 0; n < g.regions[0].node_count; ++n) {
+      is.push_back(part_of(what[n]));
+      level.push_back(0);
+      for (int k = 0; k < g.nodes[n].count; ++k) level[n] = std::max<int>(level[n], least_level(is[n], input(n, k)));
+      for (int k = 0; k < g.nodes[n].count; ++k)
+        if (int const b = base(input(n, k));
+            is[n] == part::single || (is[n] == part::elementwise && level[n] != level[b]))
+          read_outside[b] = 1;
+      if (is[n] != part::single && is[n] != part::elementwise) continue;
+      at_level.resize(std::max<std::size_t>(at_level.size(), static_cast<std::size_t>(level[n]) + 1));
+      at_level[static_cast<std::size_t>(level[n])].push_back(n);
+      singles += is[n] == part::single;
+      largest = std::max<index_t>(largest, numel(g.nodes[n].out.sizes).number());
+    }
+    for (int k = 0; k < g.regions[0].result_count; ++k) read_outside[base(result(k))] = 1;
+  }
+  int input(int n, int k) const { return g.edges[g.nodes[n].first + k]; }
+  int result(int k) const { return g.results[g.regions[0].result_first + k]; }
+  /// Nanoseconds that the group of a level takes less when it is fused than operator by operator: each operator costs a
+  /// call, and what it gives ways to the cache and back; rows beside columns are slower in blocks. Measured on one
+  /// machine; what matters is that small groups do not gain.
+  double gain(std::vector<int> const& of_level) const {
+    double r = -250;
+    for (int n : of_level) {
+      if (is[n] != part::elementwise) continue;
+      dims const& s = g.nodes[n].out.sizes;
+      double const elements = static_cast<double>(numel(s).number()),
+                   bytes = elements * static_cast<double>(itemsize(g.nodes[n].out.type)),
+                   ways = bytes * (bytes > 1 << 19 ? 0.05 : 0.004);
+      r += 25 + (read_outside[n] ? 0 : ways);
+      for (int k = 0; k < g.nodes[n].count; ++k) {
+        node const& o = g.nodes[base(input(n, k))];
+        if (s.n > 1 && o.out.sizes.n > 0 && numel(o.out.sizes) != numel(s))
+          r -= 8 * elements / static_cast<double>(s[s.n - 1].number());
+      }
+    }
+    return r;
+  }
+  /// The node whose elements a reshape or an expansion shows.
+  int base(int n) const {
+    while (is[n] == part::free) n = input(n, 0);
+    return n;
+  }
+
+private:
+  static part part_of(operator_class k) {
+    if (k == operator_class::placeholder || k == operator_class::data || k == operator_class::constant)
+      return part::given;
+    if (k == operator_class::reshape || k == operator_class::expand) return part::free;
+    return is_pointwise(k) || k == operator_class::convert ? part::elementwise : part::single;
+  }
+  int least_level(part of, int operand) const {
+    int const b = base(operand);
+    return level[b] + (of != part::elementwise && is[b] == part::elementwise ? 1 : 0);
+  }
+};
+
+/// The steps, ready to run, of a graph whose operators are known for tensors. (Templates, to cost nothing unless used.)
+template <class G>
+class stepped_program {
+  using steps = steps_of_graph<G>;
+  using part = typename steps::part;
+
+public:
+  int fused = 0; // groups
+  std::size_t size() const { return steps_.size(); }
+
+  stepped_program(G const& g, steps const& s) : slots_(s.is.size()) {
+    inputs_ = g.regions[0].inputs;
+    for (int n = 0; n < g.regions[0].node_count; ++n)
+      if (g.nodes[n].op->kind == op_kind::constant)
+        constants_.push_back({n, constant_of<dependent<tensor, G>>(g, g.nodes[n])});
+    list<char> made(s.is.size(), 0);
+    for (std::vector<int> const& of_level : s.at_level) {
+      for (int n : of_level)
+        if (s.is[n] == part::single) add(s, n, made);
+      if (s.gain(of_level) > 0) add_group(s, of_level, made);
+      else
+        for (int n : of_level) add(s, n, made);
+    }
+    for (int k = 0; k < g.regions[0].result_count; ++k) {
+      int const r = s.result(k);
+      results_.push_back(r);
+      add(s, r, made);
+      shows_constant_.push_back(g.nodes[memory_of(g, r)].op->kind == op_kind::constant);
+    }
+    free_early();
+  }
+  boxed_args operator()(boxed_args const& in) const {
+    std::vector<boxed_args> values(slots_);
+    for (int k = 0; k < inputs_; ++k) values[static_cast<std::size_t>(k)].push_back(in[k]);
+    for (auto const& [n, c] : constants_) values[static_cast<std::size_t>(n)].push_back(c);
+    for (step const& s : steps_) {
+      boxed_args x;
+      for (int n : s.in) x.push_back(values[static_cast<std::size_t>(n)][0]);
+      if (s.fused) {
+        boxed_args const y = (*s.fused)(x);
+        for (int k = 0; k < y.size(); ++k)
+          values[static_cast<std::size_t>(s.out[static_cast<std::size_t>(k)])].push_back(y[k]);
+      } else values[static_cast<std::size_t>(s.out[0])].push_back(boxed_op{s.table, &s.at}(x));
+      for (int n : s.last) values[static_cast<std::size_t>(n)] = boxed_args();
+    }
+    boxed_args y;
+    for (std::size_t k = 0; k < results_.size(); ++k) {
+      auto const& v = static_cast<dependent<tensor, G> const&>(values[static_cast<std::size_t>(results_[k])][0]);
+      y.push_back(shows_constant_[k] ? clone(v) : v);
+    }
+    return y;
+  }
+
+private:
+  struct step {
+    std::optional<fused_graph> fused{};
+    op_table const* table = nullptr;
+    attributes at{};
+    std::vector<int> in{}, out{}, last{}; // values read, made, and not needed any more
+  };
+  std::size_t slots_;
+  int inputs_ = 0;
+  std::vector<std::pair<int, tensor>> constants_{};
+  std::vector<int> results_{};
+  std::vector<char> shows_constant_{}; // results that are constants of the program, or views of them
+  std::vector<step> steps_{};
+
+  /// An operator of its own; before it the views that show it its operands.
+  void add(steps const& s, int n, list<char>& made) {
+    if (made[n] || s.is[n] == part::given) return;
+    node const& nd = s.g.nodes[n];
+    step one;
+    for (int k = 0; k < nd.count; ++k) {
+      add(s, s.input(n, k), made);
+      one.in.push_back(s.input(n, k));
+    }
+    one.table = table_of(*nd.op);
+    one.at = nd.at;
+    one.out.push_back(n);
+    made[n] = 1;
+    steps_.push_back(std::move(one));
+  }
+  void add_group(steps const& s, std::vector<int> const& of_level, list<char>& made) {
+    graph_builder b;
+    list<int> now(s.is.size(), -1);
+    step one;
+    for (int n : of_level)
+      if (s.is[n] == part::elementwise)
+        for (int k = 0; k < s.g.nodes[n].count; ++k) add_input(s, s.input(n, k), s.level[n], made, now, b, one);
+    for (int n : of_level) {
+      if (s.is[n] != part::elementwise) continue;
+      write(s, n, now, b);
+      if (!s.read_outside[n]) continue;
+      b.result(now[n]);
+      one.out.push_back(n);
+      made[n] = 1;
+    }
+    one.fused = fuse(static_cast<dependent<graph, G>>(static_cast<graph_builder&&>(b).finish()));
+    ++fused;
+    steps_.push_back(std::move(one));
+  }
+  /// What the group reads from outside, behind reshapes and expansions, becomes an argument.
+  void add_input(steps const& s, int n, int of_level, list<char>& made, list<int>& now, graph_builder& b, step& one) {
+    int const from = s.base(n);
+    node const& nd = s.g.nodes[from];
+    if (now[from] >= 0 || nd.op->kind == op_kind::constant) return;
+    if (s.is[from] == part::elementwise && s.level[from] == of_level) return; // of the group
+    add(s, from, made);
+    now[from] = b.input(nd.out);
+    one.in.push_back(from);
+  }
+  /// A node of a group, and what leads to it of constants, reshapes and expansions.
+  int write(steps const& s, int n, list<int>& now, graph_builder& b) {
+    if (now[n] >= 0) return now[n];
+    node const& nd = s.g.nodes[n];
+    if (is_array_constant(nd))
+      return now[n] =
+                 b.constant(nd.out.type, nd.out.sizes, s.g.constants.data() + static_cast<std::ptrdiff_t>(nd.value));
+    if (nd.op->kind == op_kind::constant) return now[n] = b.constant(nd.out.type, nd.value);
+    list<int> in;
+    for (int k = 0; k < nd.count; ++k) in.push_back(write(s, s.input(n, k), now, b));
+    return now[n] = b.add_node(nd.op, nd.at, in.data(), nd.count, nd.out);
+  }
+  /// Values are let go behind the last step that reads them.
+  void free_early() {
+    std::vector<char> seen(slots_);
+    for (int r : results_) seen[static_cast<std::size_t>(r)] = 1;
+    for (auto s = steps_.rbegin(); s != steps_.rend(); ++s)
+      for (auto const* all : {&s->in, &s->out})
+        for (int n : *all)
+          if (!std::exchange(seen[static_cast<std::size_t>(n)], char(1))) s->last.push_back(n);
+  }
+};
+#endif
+
+} // namespace varve::detail
+
+// ---- varve/compile/versions.hpp
+/// @file
+/// What functions that are compiled at run time share: for which arguments and captured tensors a program was made, and
+/// where the programs are kept.
+namespace varve::detail {
+
+#if VARVE_DEFINES_CAPTURE
+/// Would the operators of a function meet nothing but their kernels? Then they may be run as one.
+inline bool runs_plainly(tensor const& t) {
+  return t.defined() && !t.is_wrapped() && t.has_data() && t.keys().has(dispatch_key::cpu) && !is_compact(t.dtype()) &&
+         !is_complex(t.dtype()) && !(t.has_history() && is_grad_enabled());
+}
+/// What a trace depends on of a tensor besides its values: dtype and sizes, and what the program may ask it.
+struct traced_kind {
+  meta info;
+  bool number, contiguous, requires_grad;
+  static traced_kind of(tensor const& t) { return {meta_of(t), t.is_number(), t.is_contiguous(), t.has_history()}; }
+  bool operator==(traced_kind const& o) const {
+    return info == o.info && number == o.number && contiguous == o.contiguous && requires_grad == o.requires_grad;
+  }
+};
+/// Which sizes of a tensor a program leaves free: a bit for each.
+using free_sizes = unsigned;
+/// Is a tensor of the kind that a program was made for, but for the sizes that it leaves free?
+inline bool is_of_kind(traced_kind const& now, traced_kind const& then, free_sizes free) {
+  if (!free) return now == then;
+  dims sizes = now.info.sizes;
+  if (sizes.n != then.info.sizes.n) return false;
+  for (int d = 0; d < sizes.n; ++d)
+    if (free >> d & 1) sizes[d] = then.info.sizes[d];
+  return traced_kind{{now.info.type, sizes}, now.number, now.contiguous, now.requires_grad} == then;
+}
+/// What a function reads of tensors as numbers while it is compiled: a program is good for these values. (A template
+/// only to cost nothing unless used.)
+template <class T = tensor>
+class numbers_read final : read_watcher {
+public:
+  numbers_read() : before_(watches_reads) { watches_reads = this; }
+  numbers_read(numbers_read const&) = delete;
+  numbers_read& operator=(numbers_read const&) = delete;
+  ~numbers_read() { watches_reads = before_; }
+
+  /// One tensor, and the bytes of its element.
+  struct one {
+    T of;
+    std::array<unsigned char, 16> value;
+    bool still() const { return of.numel() == 1 && bytes_of(of) == value; }
+    static std::array<unsigned char, 16> bytes_of(tensor const& t) {
+      std::array<unsigned char, 16> bytes{};
+      std::memcpy(bytes.data(), t.raw(), static_cast<std::size_t>(itemsize(t.dtype())));
+      return bytes;
+    }
+  };
+  std::vector<one> all{};
+  static bool still(std::vector<one> const& read) {
+    return std::all_of(read.begin(), read.end(), [](one const& n) { return n.still(); });
+  }
+
+private:
+  void number(tensor const& t) override {
+    if (inside_trace() && !t.is_number()) all.push_back({t, one::bytes_of(t)});
+  }
+  void memory(tensor const&) override {
+    if (inside_trace())
+      refuse::argument_is_invalid("compile", "the function reads the memory of a tensor (data, tensor_ref), which "
+                                             "another call may find changed; use operators, or item() of one element");
+  }
+  read_watcher* before_;
+};
+/// A program made of a function for some arguments.
+template <class T>
+class compiled_program {
+public:
+  virtual ~compiled_program() = default;
+  /// Is it for the arguments of a call, beyond their kinds?
+  virtual bool is_for(boxed_args const&) const { return true; }
+  /// What it is, in words.
+  virtual std::string how() const { return ""; }
+  /// Have the captured tensors that were read as numbers the values that they had?
+  bool still() const { return numbers_read<T>::still(numbers); }
+  std::vector<typename numbers_read<T>::one> numbers{};
+};
+
+/// The programs made of a function, one for each kind of arguments and captured tensors that it was called with: the
+/// 64 that were called last are kept. Where only sizes differ from those of a program, one that leaves these sizes free
+/// is made if it can be: static first, dynamic at the first change. The first thread to come makes others wait.
+template <class T>
+class program_versions : public function_programs {
+public:
+  static constexpr std::size_t most = 64;
+  using program = std::shared_ptr<compiled_program<T> const>;
+
+  void prepare(boxed_call const& call) override;
+  std::size_t size() const override;
+  std::string explain(boxed_call const& call) const override;
+
+protected:
+  /// What a program was made for, and the program.
+  struct version {
+    argument_types const* types;
+    std::shared_ptr<void const> constants; // among the arguments
+    bool grad_mode;
+    std::vector<traced_kind> arguments, captures;
+    boxed_args captured;
+    program made;
+    std::shared_ptr<void const> returned; // the structure of the tree that the function returned
+    std::vector<free_sizes> free{};       // of the arguments; none: no size is
+  };
+  using version_ptr = std::shared_ptr<version const>;
+  version_ptr found_or_made(boxed_call const& call);
+
+private:
+  virtual program make(boxed_call const&, boxed_args& captured) const = 0;
+  virtual bool leaves_free() const { return false; }
+  /// A program for any sizes where `which` says so, and in the end where it could be; null: there is none.
+  virtual program make_free(boxed_call const&, std::vector<free_sizes>&, boxed_args&) const { return nullptr; }
+
+  mutable spin_lock lock_;
+  std::vector<version_ptr> all_; // what was called last comes first
+  owner_lock making_;
+
+  std::vector<version_ptr> kept() const;
+  static std::vector<free_sizes> changed_sizes(std::vector<version_ptr> const& all, boxed_call const&);
+  static std::string why_not(version const&, boxed_call const&);
+  static bool same_arguments(version const&, boxed_call const&);
+  static bool same_captures(version const&);
+  version_ptr find(boxed_call const&);
+  version_ptr make_version(boxed_call const&);
+};
+
+/// "argument 0: size 1 ..."
+inline std::string text_of_sizes(std::vector<free_sizes> const& free, char const* what) {
+  std::string r;
+  for (std::size_t k = 0; k < free.size(); ++k)
+    for (int d = 0; d < max_rank; ++d)
+      if (free[k] >> d & 1) r += "argument " + std::to_string(k) + ": size " + std::to_string(d) + what;
+  return r;
+}
+/// In words, how a tensor is of another kind than one that a program was made for; "" if it is not.
+inline std::string kind_difference(std::string const& which, traced_kind const& now, traced_kind const& then) {
+  auto const said = [&](char const* what, std::string const& a, std::string const& b) {
+    return which + ": " + what + " " + a + ", but the program is for " + b + "\n";
+  };
+  auto const yes = [](bool b) { return std::string(b ? "yes" : "no"); };
+  std::string r;
+  if (now.info.type != then.info.type) r += said("dtype", name(now.info.type), name(then.info.type));
+  if (!(now.info.sizes == then.info.sizes)) r += said("sizes", to_string(now.info.sizes), to_string(then.info.sizes));
+  if (now.number != then.number) r += said("a plain number:", yes(now.number), yes(then.number));
+  if (now.contiguous != then.contiguous) r += said("contiguous:", yes(now.contiguous), yes(then.contiguous));
+  if (now.requires_grad != then.requires_grad)
+    r += said("requires a gradient:", yes(now.requires_grad), yes(then.requires_grad));
+  return r;
+}
+/// Would the operators of a function on these meet nothing but their kernels?
+inline bool run_plainly(boxed_args const& x) {
+  for (auto const& t : x)
+    if (!runs_plainly(t)) return false;
+  return true;
+}
+
+template <class T>
+void program_versions<T>::prepare(boxed_call const& call) {
+  (void)found_or_made(call);
+}
+template <class T>
+std::size_t program_versions<T>::size() const {
+  spin_lock::held const on(lock_);
+  return all_.size();
+}
+template <class T>
+auto program_versions<T>::kept() const -> std::vector<version_ptr> {
+  spin_lock::held const on(lock_);
+  return all_;
+}
+template <class T>
+auto program_versions<T>::found_or_made(boxed_call const& call) -> version_ptr {
+  if (auto v = find(call)) return v;
+  owner_lock::held const on(making_);
+  if (auto v = find(call)) return v;
+  return make_version(call);
+}
+template <class T>
+std::string program_versions<T>::explain(boxed_call const& call) const {
+  std::vector<version_ptr> const all = kept();
+  std::string const count = std::to_string(all.size()) + (all.size() == 1 ? " program" : " programs");
+  if (all.empty()) return "no program was made yet: the call traces one\n";
+  for (std::size_t k = 0; k < all.size(); ++k)
+    if (same_arguments(*all[k], call) && same_captures(*all[k]))
+      return "runs one of " + count + ", " +
+             (k ? "with " + std::to_string(k) + " called since it was" : "the one that was called last") +
+             (all[k]->made->how().empty() ? "" : ": " + all[k]->made->how()) + "\n" +
+             text_of_sizes(all[k]->free, " may be another one\n");
+  return "traces another one beside " + count + ". Of the one that was called last:\n" + why_not(*all[0], call) +
+         text_of_sizes(leaves_free() ? changed_sizes(all, call) : std::vector<free_sizes>{},
+                       " has changed, and will be free if it can be\n");
+}
+/// The sizes of the arguments in which programs differ from them, that are for the same but for these; empty: none.
+template <class T>
+std::vector<free_sizes> program_versions<T>::changed_sizes(std::vector<version_ptr> const& all,
+                                                           boxed_call const& call) {
+  boxed_args const& now = call.arguments;
+  std::vector<free_sizes> r;
+  for (auto const& v : all) {
+    if (v->types != call.types || v->arguments.size() != static_cast<std::size_t>(now.size()) ||
+        v->grad_mode != is_grad_enabled() || !call.has_constants(v->constants))
+      continue;
+    std::vector<free_sizes> here;
+    for (auto const& then : v->arguments) {
+      traced_kind const kind = traced_kind::of(now[static_cast<int>(here.size())]);
+      free_sizes differ = v->free.empty() ? 0 : v->free[here.size()];
+      for (int d = 0; d < kind.info.sizes.n && kind.info.sizes.n == then.info.sizes.n; ++d)
+        if (kind.contiguous && !(kind.info.sizes[d] == then.info.sizes[d])) differ |= 1u << d;
+      if (!is_of_kind(kind, then, differ)) break;
+      here.push_back(differ);
+    }
+    if (here.size() != v->arguments.size()) continue;
+    r.resize(here.size());
+    for (std::size_t k = 0; k < r.size(); ++k) r[k] |= here[k];
+  }
+  for (auto const f : r)
+    if (f) return r;
+  return {};
+}
+template <class T>
+std::string program_versions<T>::why_not(version const& v, boxed_call const& call) {
+  if (v.types != call.types) return "the arguments are of other C++ types\n";
+  boxed_args const& now = call.arguments;
+  if (static_cast<std::size_t>(now.size()) != v.arguments.size())
+    return std::to_string(now.size()) + " tensors, but the program is for " + std::to_string(v.arguments.size()) + "\n";
+  std::string r;
+  for (int k = 0; k < now.size(); ++k)
+    if (auto const at = static_cast<std::size_t>(k);
+        !is_of_kind(traced_kind::of(now[k]), v.arguments[at], v.free.empty() ? 0 : v.free[at]))
+      r += kind_difference("argument " + std::to_string(k), traced_kind::of(now[k]), v.arguments[at]);
+  if (v.grad_mode != is_grad_enabled())
+    r += std::string("gradients are ") + (v.grad_mode ? "off, but were on\n" : "on, but were off\n");
+  if (r.empty() && !v.made->is_for(now))
+    r += v.free.empty() ? "an argument is laid out otherwise, or a leaf and was none\n"
+                        : "the sizes that may be others are not such ones, or an argument is laid out otherwise\n";
+  if (r.empty() && !same_arguments(v, call)) r += "a constant among the arguments is another one\n";
+  for (int c = 0; c < v.captured.size(); ++c)
+    r += kind_difference("captured tensor " + std::to_string(c), traced_kind::of(v.captured[c]),
+                         v.captures[static_cast<std::size_t>(c)]);
+  if (!v.made->still()) r += "a captured tensor that is read as a number has changed\n";
+  return r;
+}
+template <class T>
+bool program_versions<T>::same_arguments(version const& v, boxed_call const& call) {
+  if (v.types != call.types || v.arguments.size() != static_cast<std::size_t>(call.arguments.size())) return false;
+  for (std::size_t k = 0; k < v.arguments.size(); ++k)
+    if (!is_of_kind(traced_kind::of(call.arguments[static_cast<int>(k)]), v.arguments[k],
+                    v.free.empty() ? 0 : v.free[k]))
+      return false;
+  return v.grad_mode == is_grad_enabled() && call.has_constants(v.constants) && v.made->is_for(call.arguments);
+}
+template <class T>
+bool program_versions<T>::same_captures(version const& v) {
+  for (int c = 0; c < v.captured.size(); ++c)
+    if (!(v.captures[static_cast<std::size_t>(c)] == traced_kind::of(v.captured[c]))) return false;
+  return v.made->still();
+}
+template <class T>
+auto program_versions<T>::find(boxed_call const& call) -> version_ptr {
+  spin_lock::held const on(lock_);
+  for (auto v = all_.begin(); v != all_.end(); ++v)
+    if (same_arguments(**v, call) && same_captures(**v)) {
+      std::rotate(all_.begin(), v, v + 1);
+      return all_.front();
+    }
+  return nullptr;
+}
+template <class T>
+VARVE_COLD auto program_versions<T>::make_version(boxed_call const& call) -> version_ptr {
+  auto const kinds = [](boxed_args const& of) {
+    std::vector<traced_kind> r;
+    for (auto const& t : of) r.push_back(traced_kind::of(t));
+    return r;
+  };
+  boxed_args captured;
+  std::vector<free_sizes> free;
+  program made;
+  if (leaves_free()) {
+    std::vector<version_ptr> const all = kept();
+    if (free = changed_sizes(all, call); !free.empty()) made = make_free(call, free, captured);
+    if (!made) free.clear(), captured = boxed_args();
+  }
+  if (!made) made = make(call, captured);
+  auto const v = std::make_shared<version const>(version{call.types, call.constants(), is_grad_enabled(),
+                                                         kinds(call.arguments), kinds(captured), captured,
+                                                         std::move(made), call.returned, std::move(free)});
+  version_ptr dropped; // let go outside of the lock: what it captured may be the user's
+  spin_lock::held const on(lock_);
+  for (auto& old : all_)
+    if (same_arguments(*old, call)) { // what it captures is of another kind now, or reads otherwise
+      dropped = std::exchange(old, v);
+      return v;
+    }
+  all_.insert(all_.begin(), v);
+  if (all_.size() > most) {
+    dropped = std::move(all_.back());
+    all_.pop_back();
+  }
+  return v;
+}
+#endif
+
+} // namespace varve::detail
+
 // ---- varve/compile/compile.hpp
 namespace varve {
 
@@ -41065,9 +41451,12 @@ fused_graph fused_by(graph const& g) {
   if constexpr (std::is_same_v<How, fast_math_t>) return fuse(static_cast<dependent<graph, How> const&>(g), How{});
   else return fuse(static_cast<dependent<graph, How> const&>(g));
 }
+/// What programs are: one fused program each, or the fastest of that, of steps of which some are fused, and of the
+/// function as it is.
+enum class program_form : unsigned char { fused, fastest };
 /// Programs that are traced and fused.
 template <class T = tensor>
-std::shared_ptr<function_programs> fused_programs(graph_fuser fuser);
+std::shared_ptr<function_programs> fused_programs(graph_fuser fuser, program_form form = program_form::fused);
 
 #if VARVE_DEFINES_CAPTURE
 /// Results in memory of their own.
@@ -41106,7 +41495,11 @@ struct fused_program final : compiled_program<T> {
   list<int> written{};           // arguments and captures that further results are written into
   list<int> touched{};           // ... and those that may be written into, where they do not lie by rows
   boxed_function by_operators{}; // in place of `run`, where the graph has effects or dtypes that loops have not
-  bool records = false;          // ... in a scope of `enable_grad`, whatever the mode around
+  std::string described = "fused as a whole";
+  bool as_it_is = false; // the function itself is faster
+  bool records = false;  // ... in a scope of `enable_grad`, whatever the mode around
+
+  std::string how() const override { return described; }
 
   boxed_args operator()(boxed_args const& in) const { return by_operators ? by_operators(in) : run(in); }
   /// May it stand for the function, on these arguments and captured tensors?
@@ -41125,7 +41518,7 @@ struct fused_program final : compiled_program<T> {
 template <class T>
 class fused_program_versions final : public program_versions<T> {
 public:
-  explicit fused_program_versions(graph_fuser fuser) : fuser_(fuser) {}
+  fused_program_versions(graph_fuser fuser, program_form form) : fuser_(fuser), form_(form) {}
 
   bool run(boxed_call& call, boxed_args& results) override {
     if (!this_thread_state.quiet()) return false;
@@ -41134,7 +41527,7 @@ public:
         call.arguments[k] = tensor(loop::plain_tensor(call.arguments[k]));
     if (!run_plainly(call.arguments)) return false;
     auto const v = this->found_or_made(call);
-    if (!run_plainly(v->captured)) return false;
+    if (static_cast<fused_program<T> const&>(*v->made).as_it_is || !run_plainly(v->captured)) return false;
     boxed_args& in = call.arguments; // and captured tensors
     for (auto const& t : v->captured) in.push_back(t);
     auto const& p = static_cast<fused_program<T> const&>(*v->made);
@@ -41152,53 +41545,102 @@ public:
 
 private:
   graph_fuser fuser_;
+  program_form form_;
 
   typename program_versions<T>::program make(boxed_call const& call, boxed_args& captured) const override {
     auto r = std::make_shared<fused_program<T>>();
     numbers_read<T> read;
     using G = dependent<graph, T>; // what is known without T compilers may instantiate without a use
+    double const missed = whole_time_missed;
+    std::uint64_t const layers = next_layer_id();
     G const g =
         trace_boxed<dependent<on_real_values, T>>(call, call.arguments, {}, capture_policy::collected, &captured);
+    bool const transforms = next_layer_id() > layers + 2;
+    double const misses = whole_time_missed - missed;
     G const values = values_only(g);
     G const pure = functionalize(values, purpose::values);
     G const whole = writes_as_results(pure, r->written);
     r->touched = arguments_written(g);
     for (node const& n : g.nodes) r->records = r->records || n.mode == recording::on;
-    if (count_effects(whole) > 0 || has_types_without_loops(whole))
-      r->by_operators = [whole](boxed_args const& in) { return fresh_results<T>(interpret(whole, in), in); };
-    else r->run = fuser_(whole);
     r->numbers = std::move(read.all);
+    if (count_effects(whole) > 0 || has_types_without_loops(whole)) {
+      r->described = "operator by operator";
+      r->by_operators = [whole](boxed_args const& in) { return fresh_results<T>(interpret(whole, in), in); };
+    } else if (form_ == program_form::fused || !choose(*r, whole, transforms, misses)) r->run = fuser_(whole);
     return r;
+  }
+  /// Are its results values of their own, no views of arguments nor of each other?
+  static bool gives_fresh_results(graph const& g) {
+    int const* const results = g.results.data() + g.regions[0].result_first;
+    for (int k = 0; k < g.regions[0].result_count; ++k) {
+      int const n = memory_of(g, results[k]);
+      if (g.nodes[n].op->kind == op_kind::placeholder || g.nodes[n].op->kind == op_kind::constant) return false;
+      for (int j = 0; j < k; ++j)
+        if (memory_of(g, results[j]) == n) return false;
+    }
+    return true;
+  }
+  /// Takes steps, or the function as it is, where one fused program would be slower. `transforms`: the function applies
+  /// some, which a program has behind it. `misses`: nanoseconds of calls that take fewer passes than their operators.
+  static bool choose(fused_program<T>& r, graph const& whole, bool transforms, double misses) {
+    constexpr index_t few = 1024; // elements, for which calls cost more than passes
+    bool draws = false;
+    for (node const& n : whole.nodes) {
+      if (n.regions_count > 0 || n.function >= 0 || n.op == &sym_numel_handle || n.op == &getitem_handle) return false;
+      draws = draws || n.op->kind == op_kind::random;
+    }
+    using G = dependent<graph, T>;
+    G const better = optimize(static_cast<G const&>(whole), purpose::values);
+    for (node const& n : better.nodes)
+      if (n.op->kind != op_kind::placeholder && n.op->kind != op_kind::constant && !table_of(*n.op)) return false;
+    steps_of_graph<G> const s(better);
+    if (transforms && s.largest <= few) return false;
+    double gain = 0;
+    for (std::vector<int> const& l : s.at_level) gain += std::max<double>(0.0, s.gain(l));
+    bool const pays = gain > misses;
+    if (pays && s.singles == 0) return false;
+    if (!pays && (misses > 0 || !transforms) && gives_fresh_results(whole)) {
+      r.as_it_is = true;
+      r.described = "as it is: nothing in it would be faster";
+      return true;
+    }
+    if (draws) return false; // steps would draw in another order
+    auto const steps = std::make_shared<stepped_program<G> const>(better, s);
+    r.described = std::to_string(steps->size()) + " steps, of which " + std::to_string(steps->fused) + " are fused";
+    r.by_operators = [steps](boxed_args const& in) { return fresh_results<T>((*steps)(in), in); };
+    return true;
   }
 };
 template <class T>
-std::shared_ptr<function_programs> fused_programs(graph_fuser fuser) {
-  return std::make_shared<fused_program_versions<T>>(fuser);
+std::shared_ptr<function_programs> fused_programs(graph_fuser fuser, program_form form) {
+  return std::make_shared<fused_program_versions<T>>(fuser, form);
 }
 #if VARVE_COMPILED // for the library
-template std::shared_ptr<function_programs> fused_programs<tensor>(graph_fuser);
+template std::shared_ptr<function_programs> fused_programs<tensor>(graph_fuser, program_form);
 #endif
 #endif
 } // namespace detail
 
-/// `auto fast = compile(f); tensor y = fast(x);`: traces `f` at the dtypes and sizes of its first arguments, fuses the
-/// graph (`fuse(graph)`), and runs that from then on; arguments of other dtypes or sizes are traced anew, once, and so
+/// `auto fast = compile(f); tensor y = fast(x);`: traces `f` at the dtypes and sizes of its first arguments and makes a
+/// program of it, which runs from then on. A program is what is fastest: fused as a whole (`fuse(graph)`); steps, which
+/// are operators by their own kernels and groups of elementwise ones that are fused; or, where nothing would be faster,
+/// `f` itself at each call. `explain(x)` says which. Arguments of other dtypes or sizes are traced anew, once, and so
 /// where `is_contiguous()`, `requires_grad()` or `is_grad_enabled()` would answer otherwise: the 64 programs that were
-/// called last are kept. Arguments are tensors, or
-/// trees of them in which numbers are constants; results may be a tree of tensors, all fresh, or nothing. Tensors that
-/// `f` captures are inputs: what is in them counts at each call, not at the first; write into them (`copy_`), for
-/// another tensor that is assigned to a captured variable later is not seen, nor is what `f` asks of a captured tensor
-/// that no operator is called on (`defined()`, sizes). Where it reads a captured tensor as a number (`item()`, an
-/// `if`), it is traced again when that has changed; reading its memory (`data()`) is refused. The trace runs on copies:
-/// nothing is written or drawn but by the program, and what it writes into arguments and captured tensors is written
-/// when all is computed. Branches of C++ control flow are those of the trace: use `where` or `cond` where they depend
-/// on values of arguments. Functions with effects (`print`), or with values of small or complex dtypes on the way, run
-/// operator by operator. Gradients: `compile(grad(f))`.
+/// called last are kept. Arguments are tensors, or trees of them in which numbers are constants; results may be a tree
+/// of tensors, all fresh, or nothing. Tensors that `f` captures are inputs: what is in them counts at each call, not at
+/// the first; write into them (`copy_`), for another tensor that is assigned to a captured variable later need not be
+/// seen, nor what `f` asks of a captured tensor that no operator is called on (`defined()`, sizes). Where it reads a
+/// captured tensor as a number (`item()`, an `if`), it is traced again when that has changed; reading its memory
+/// (`data()`) is refused. The trace runs on copies: nothing is written or drawn but by the program, and what it writes
+/// into arguments and captured tensors is written when all is computed. Branches of C++ control flow are those of the
+/// trace: use `where` or `cond` where they depend on values of arguments. Functions with effects (`print`), or with
+/// values of small or complex dtypes on the way, run operator by operator. Gradients: `compile(grad(f))`.
 /// Where transforms, modes or autograd watch, the call runs `f` itself, operator by operator. Errors: those of
 /// `make_fx` and `fuse(graph)` at the first call.
 template <class F>
 auto compile(F f) {
-  return compiled_function<F>(std::move(f), detail::fused_programs<>(&detail::fused_by<dependent<void, F>>));
+  return compiled_function<F>(
+      std::move(f), detail::fused_programs<>(&detail::fused_by<dependent<void, F>>, detail::program_form::fastest));
 }
 /// ... fused in another way: `compile(f, fast_math)`.
 template <class F, std::same_as<fast_math_t> How>
@@ -43906,8 +44348,10 @@ constexpr G named(G g) {
 namespace varve {
 namespace detail {
 
-/// `[8, 3]`, `[2*n, 3]` where a size is an expression of the graph.
+/// `[8, 3]`, `[2*n, 3]` where a size is an expression of the graph, or of the symbolic program that it was traced in.
 VARVE_COLD inline std::string sizes_text(graph_view const& g, dims const& d) {
+  for (int k = 0; k < d.n; ++k)
+    if (d[k].is_entry() && d[k].environment() != 0) return to_string(d);
   std::string s = "[";
   for (int k = 0; k < d.n; ++k) s += (k ? ", " : "") + size_view(g.expressions).text(d[k]);
   return s += "]";
@@ -44859,12 +45303,34 @@ struct rules<mm_t> : rule::bilinear {
         },
         g, a);
   }
+  /// Of mapped vectors and one matrix for all, or of mapped matrices and one behind them, the product is that of two
+  /// matrices, and so is its gradient by the one: a matrix for each lane would be many times larger.
   template <class Op, class N, class A, class B>
   static constexpr auto batch(Op const& op, N const& n, A const& a, B const& b) {
+    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(a.value)>, tensor> &&
+                  std::is_same_v<std::remove_cvref_t<decltype(b.value)>, tensor>) {
+      dims const flags = to_dims(op.a);
+      bool const ta = flags[0] != 0, tb = flags[1] != 0;
+      if (a.batched != b.batched && a.value.dim() + b.value.dim() == 5) {
+        dims const& s = a.batched ? a.value.sizes() : b.value.sizes();
+        if (a.batched && (!ta || s[2] == 1)) return product_of_rows(a.value, ta ? s[2] : s[1], b.value, tb);
+        if (b.batched && s[tb ? 1 : 2] == 1) {
+          auto const y = product_of_rows(b.value, s[tb ? 1 : 2], a.value, !ta);
+          return reshape(y, dims{s[0], y.sizes()[2], 1});
+        }
+      }
+    }
     return op(materialize(a, n), materialize(b, n));
   }
 
 private:
+  /// n times m rows, times one matrix: [n, m, columns].
+  template <class T>
+  static T product_of_rows(T const& x, extent m, T const& matrix, bool transposed) {
+    extent const n = x.sizes()[0], k = matrix.sizes()[transposed ? 1 : 0];
+    T const y = mm(reshape(x, dims{n * m, k}), matrix, dims{0, transposed});
+    return reshape(y, dims{n, m, y.sizes()[1]});
+  }
   template <class Flag, class F, class G, class... V>
   static constexpr auto flagged(Flag const& flag, F const& f, G const& g, V const&... v) {
     if constexpr (is_ints<Flag>) return choose(std::bool_constant<(Flag::to_dims()[0] != 0)>{}, f, g, v...);
@@ -45294,7 +45760,11 @@ tensor map_rows(index_t n, tensor const& x, X const&... more) {
   tensor r = tensor::empty(x.sizes(), x.dtype());
   on_floats(x.dtype(), [&]<class T>() {
     [&]<std::size_t... K>(std::index_sequence<K...>) {
-      Kernel::template run<T>(numel(x.sizes()).bits / n, n, floats_of<T>(all[K])..., static_cast<T*>(r.raw()));
+      T const* const in[] = {floats_of<T>(all[K])...};
+      T* const out = static_cast<T*>(r.raw());
+      loop::share(numel(x.sizes()).bits / n, 1, numel(x.sizes()).bits, [&](index_t from, index_t to) {
+        Kernel::template run<T>(to - from, n, (in[K] + from * n)..., out + from * n);
+      });
     }(std::make_index_sequence<1 + sizeof...(X)>{});
   });
   return r;
@@ -45403,7 +45873,8 @@ struct whole_softmax {
     tensor const* const all[] = {&g, &y};
     return are_alike(g, y) && Rows::is_built_in() ? whole_gradient(all, 2, kernel, body) : body();
   }
-  static constexpr op_table table = whole_table(Rows::op_name, 1, {{saved_values::result}}, &pullback);
+  static constexpr op_table table =
+      whole_table(Rows::op_name, 1, {{saved_values::result}}, &pullback, op_kind::reduction);
   /// ... along another axis, attribute 0.
   static tensor value_of_columns(attributes const& at, tensor const* const* x) {
     dims const& s = x[0]->sizes();
@@ -45420,7 +45891,8 @@ struct whole_softmax {
   static tensor pullback_of_columns(int, attributes const& at, tensor const& g, tensor const& y, boxed_args const&) {
     return static_cast<tensor>(Rows::pull(g, y, at[0]));
   }
-  static constexpr op_table columns = whole_table(Rows::op_name, 1, {{saved_values::result}}, &pullback_of_columns);
+  static constexpr op_table columns =
+      whole_table(Rows::op_name, 1, {{saved_values::result}}, &pullback_of_columns, op_kind::reduction);
   /// Undefined when the body must run.
   template <class A>
   static tensor call(tensor const& x, A const& axis) {
@@ -53302,7 +53774,7 @@ struct whole_layer_norm {
       whole_table("layer_norm", arity,
                   {{static_cast<std::uint16_t>(of_x | (Weight ? saved_values::operand(2) : 0)), 0,
                     Weight ? of_x : std::uint16_t{0}, 0}},
-                  &pullback);
+                  &pullback, op_kind::reduction);
   /// Undefined when the body must run.
   template <class... P>
   static tensor call(tensor const& x, dims const& sizes, double eps, P const&... parameters) {
@@ -54148,6 +54620,36 @@ template <int... A, class F>
   requires(sizeof...(A) > 0)
 constexpr auto jacrev(F f) {
   constexpr auto make = [](auto g) { return jacrev_function<decltype(g)>{g}; };
+  return detail::jacobians<F, decltype(make), A...>{f};
+}
+
+/// `jacobian(f)(x, rest...)`: the same by the mode of fewer passes, `jacrev` where the result has fewer elements than
+/// x, else `jacfwd`. On tensors f is called once more, which tells how many.
+template <class F>
+struct jacobian_function {
+  [[no_unique_address]] F f;
+  template <class X, class... R>
+  constexpr auto operator()(X const& x, R const&... rest) const {
+    if constexpr (!detail::require_derivative<X>()) return none;
+    else if constexpr (detail::memory_ref<X>) return (*this)(detail::viewed(x), rest...);
+    else {
+      auto const fewer = on_dims([](dims const& y, dims const& v) { return dims{numel(y) < numel(v)}; },
+                                 shape_of(f(x, rest...)), shape_of(x));
+      if constexpr (!is_ints<decltype(fewer)>) return fewer[0] != 0 ? jacrev(f)(x, rest...) : jacfwd(f)(x, rest...);
+      else if constexpr (decltype(fewer)::to_dims()[0] != 0) return jacrev(f)(x, rest...);
+      else return jacfwd(f)(x, rest...);
+    }
+  }
+};
+template <class F>
+constexpr auto jacobian(F f) {
+  return jacobian_function<F>{f};
+}
+/// `jacobian<1>(f)(x...)`, `jacobian<0, 2>(f)`: as of `jacfwd`; each argument by the mode that is best for it.
+template <int... A, class F>
+  requires(sizeof...(A) > 0)
+constexpr auto jacobian(F f) {
+  constexpr auto make = [](auto g) { return jacobian_function<decltype(g)>{g}; };
   return detail::jacobians<F, decltype(make), A...>{f};
 }
 
