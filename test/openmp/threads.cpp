@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <varve/dispatch/parallel_for.hpp>
 #include <varve/nn.hpp>
+#include <varve/special.hpp>
 #include <varve/varve.hpp>
 
 #include <algorithm>
@@ -288,6 +289,18 @@ TEST_CASE("OpenMP: operators share long work, and their results are those of one
   CHECK(who.data<float>()[0] == 0);
   CHECK(who.data<float>()[300999] == 1);
   CHECK(vv::sum(with_threads(2, [&] { return worker(row); })).item<float>() == 0); // not worth it
+}
+
+TEST_CASE("OpenMP: what a kernel throws on another thread reaches the caller", "[openmp]") {
+  tensor const a = vv::ones({100000}, dtype::int64), b = vv::ones({100000}, dtype::int64);
+  vv::fill_(vv::slice(b, 0, 99000, 99001), 0);
+  auto const divided = [](tensor const& x, tensor const& y) { return vv::floor_divide((x + y) * x - x, y) * x + y; };
+  auto const fast = vv::compile(divided);
+  for (int const threads : {1, 3}) {
+    CHECK_THROWS_WITH(with_threads(threads, [&] { return vv::floor_divide(a, b); }), Catch::Contains("by zero"));
+    CHECK_THROWS_WITH(with_threads(threads, [&] { return fast(a, b); }), Catch::Contains("by zero"));
+  }
+  CHECK(with_threads(3, [&] { return vv::floor_divide(a, a); })[99999].item<std::int64_t>() == 1);
 }
 
 TEST_CASE("OpenMP: set_num_threads; what runs in a part of something larger is not shared again", "[openmp]") {

@@ -140,7 +140,7 @@ VARVE_NOINLINE void multiply_vector(index_t m, index_t k, matrix<T const> a, T c
   }
 }
 
-/// ... by threads that share y, in parts as wide as the columns that are combined.
+/// A matrix times a vector, by threads that share y, in parts as wide as the columns that are combined.
 template <class T>
 VARVE_INLINE void share_vector(index_t m, index_t k, matrix<T const> a, T const* x, index_t x_step, T* y,
                                index_t y_step, bool accumulate) {

@@ -405,7 +405,7 @@ VARVE_NOINLINE inline void pointwise_strided(dims const& sizes, operand out, ope
   if (w.rank == 1 || w.size[w.rank - 1] >= 32) pointwise_rows(w, f, beside);
   else pointwise_short_rows(w, f);
 }
-/// ... whose outermost dimension threads share.
+/// A strided call whose outermost dimension threads share.
 VARVE_NOINLINE inline void pointwise_in_parts(dims const& sizes, operand out, operand const* in, int count, loop f,
                                               loops_beside const& beside) {
   int d = 0;

@@ -124,8 +124,8 @@ VARVE_NOINLINE inline void reduce_whole(reducer const& r, index_t n, operand in,
   r.clear(1, out);
   r.row(parts.count, partial, out);
 }
-/// ... which threads share: results by the first axis of several that is kept, each as one thread computes it; a sum of
-/// all, of contiguous elements, by parts that are put together in order.
+/// A reduction that threads share: results by the first axis of several that is kept, each as one thread computes it; a
+/// sum of all, of contiguous elements, by parts that are put together in order.
 VARVE_NOINLINE inline void run_reduction(reducer const& r, dims const& sizes, operand in, unsigned axes, void* out) {
   if constexpr (varve::loop::threaded) {
     index_t const n = numel(varve::detail::as_numbers(sizes));

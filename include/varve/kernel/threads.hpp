@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/core/error.hpp>
 #include <varve/core/extent.hpp>
 
 #include <cstddef>
+#include <exception>
 #if VARVE_USE_OPENMP
 #ifndef _OPENMP
 #error "varve: VARVE_USE_OPENMP needs a compiler that is told to use OpenMP: -fopenmp"
@@ -61,11 +63,23 @@ struct loop_parts {
 /// Is this thread one of several that share something larger? Then its own work is not shared.
 inline constinit thread_local bool runs_a_part = false;
 /// Calls `f(k)` for parts 0, 1, ..., each on one of the threads; inside of a parallel region of the caller on the
-/// calling one. `f` must not throw.
+/// calling one. What the first part to throw throws (an integer divided by 0) is thrown again when all have ended.
 template <class F>
 VARVE_INLINE void for_each_part(int parts, F const& f) {
 #if VARVE_USE_OPENMP
-#pragma omp parallel for schedule(static) if (parts > 1 && !runs_a_part)
+  if (parts > 1 && !runs_a_part) {
+    std::exception_ptr thrown;
+    int by = parts;
+#pragma omp parallel for schedule(static)
+    for (int k = 0; k < parts; ++k)
+      varve::detail::attempt<void>([&] { f(k); },
+                                   [&] {
+#pragma omp critical(varve_thrown)
+                                     if (k < by) by = k, thrown = std::current_exception();
+                                   });
+    if (thrown) std::rethrow_exception(thrown);
+    return;
+  }
 #endif
   for (int k = 0; k < parts; ++k) f(k);
 }
