@@ -86,3 +86,14 @@ TEST_CASE("a size that a traced step reads of its own data is refused, whatever 
   vv::functional_mode_guard const on(mode);
   CHECK_THROWS_WITH(vv::grad(f)(mode.to_functional_tensor(rows)), message);
 }
+
+TEST_CASE("a size of data that may be 2 is not taken for 2", "[symbolic]") {
+  auto const beside_two = [](tensor const& v) {
+    auto const k = size_of(vv::count_nonzero(vv::sum(v, vv::dims{-1}) > 0.0));
+    vv::check(vv::relation::less_equal, k, v.sizes()[0]);
+    return vv::slice(v, 0, 0, k) + v; // of one row, or of two
+  };
+  tensor const one({{1.25, -2.0}, {0.25, 1.0}}), both({{1.25, 2.0}, {0.25, 1.0}});
+  CHECK(vv::allclose(beside_two(one), tensor({{2.5, -4.0}, {1.5, -1.0}})));
+  for (tensor const& v : {one, both}) CHECK_THROWS_WITH(vv::export_program(beside_two)(v), Catch::Contains("u0 == 2"));
+}

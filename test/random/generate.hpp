@@ -292,6 +292,7 @@ private:
     bool const shares = st.op->of == kind::view || name == "to";
     if (name == "expand" || name == "detach") return false; // a write behind the back of derivatives
     if (shares) return std::find(s.writable.begin(), s.writable.end(), st.operands[0]) != s.writable.end();
+    if (name == "compile") return false; // results that are one tensor may be two of their own
     return st.op->of != kind::carrier || draw_.once_in(4);
   }
   bool allowed(row const& r) const {
@@ -306,6 +307,10 @@ private:
       if (!family_ || family_->rows.front() != "mul_ of data") return false;
     if (p_.special && &r >= complex_rows().data() && &r < complex_rows().data() + complex_rows().size())
       return false; // products of infinite parts differ by their order
+    bool const by_data =
+        std::find(further_rows_.begin(), further_rows_.end(), &rows_of_data()) != further_rows_.end() ||
+        (family_ && family_->rows.front() == rows_of_data().front().name);
+    if (by_data && std::string(r.name) == "squeeze") return false; // a size of data counts as none of 1 (SY-6)
     if (r.of == kind::custom && !custom_) return false;
     if (r.of == kind::in_place && !writes_) return false;
     if (r.of == kind::random && !p_.draws) return false;

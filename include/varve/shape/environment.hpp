@@ -364,7 +364,11 @@ VARVE_LIBRARY size_range shape_environment::range_by_stated(extent apart,
 
 VARVE_LIBRARY bool shape_environment::decide(relation is, extent a, extent b) {
   a = resolved(a), b = resolved(b);
-  if (truth const t = known_or_stated(is, a, b, true); t != truth::unknown) return t == truth::yes;
+  truth t = known_or_stated(is, a, b, true);
+  // That a size of data is at least 2 may tell sizes apart, but never makes them one: no run would check it.
+  bool const makes_one = (is == relation::equal && t == truth::yes) || (is == relation::unequal && t == truth::no);
+  if (makes_one) t = known_or_stated(is, a, b, false);
+  if (t != truth::unknown) return t == truth::yes;
   size_guard const asked{is, theirs(a), theirs(b)}, other = opposite(is, theirs(a), theirs(b));
   if (has_unbacked(a) || has_unbacked(b))
     refuse_data_dependent(op_, "whether " + condition(asked) +
