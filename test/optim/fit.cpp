@@ -16,6 +16,7 @@
 
 #include <cmath>
 #include <limits>
+#include <stdexcept>
 
 namespace vv = varve;
 namespace optim = varve::optim;
@@ -259,6 +260,16 @@ TEST_CASE("fit: bounds", "[optim]") {
             .minimize(residuals, t, tensor(times), tensor(heights))
             .converged);
   CHECK(t.height.item() == Approx(2));
+  // What are no bounds of these parameters.
+  p = {1.5, 0.4, 0.1};
+  auto const refused = ContainsText("bounds are trees");
+  CHECK_THROWS_WITH(optim::within(method, upper, lower).minimize(residuals, p, times, heights), refused);
+  CHECK_THROWS_WITH(optim::within(method, decay<double>{NAN, 0, 0}, upper).minimize(residuals, p, times, heights),
+                    refused);
+  std::vector<tensor> both{tensor({1.0, 2.0}), tensor({3.0})}, one{tensor({0.0, 0.0})};
+  auto const first = [](auto const& v) { return v[0] * 2.0; };
+  CHECK_THROWS_WITH(optim::within(method, one, one).minimize(first, both), refused);
+  CHECK(p.height == 1.5);
   // Where both are one, nothing moves.
   p = {1.5, 0.4, 0.1};
   CHECK(optim::within(optim::gauss_newton{}, decay<double>{0, 0.4, 0}, decay<double>{9, 0.4, 9})
@@ -286,6 +297,7 @@ TEST_CASE("fit: robust losses", "[optim]") {
       CHECK(at(s).slope == Approx(difference).margin(1e-8));
     }
   }
+  CHECK_THROWS_WITH(optim::huber(0), ContainsText("its scale"));
   STATIC_REQUIRE(optim::linear.of_square(4).loss == 4);
 }
 
@@ -383,6 +395,25 @@ TEST_CASE("fit: sparse problems with constant rows, bounds and losses", "[optim]
   CHECK(pairs.of.size() == 2);
 }
 #endif
+
+TEST_CASE("fit: a sparse problem without some observations, and where residuals throw", "[optim]") {
+  tensor const start({{1.0, 2.0}, {3.0, 4.0}}), none = vv::zeros({0}, vv::dtype::int64);
+  auto const to_five = [](auto const& row, auto const& seen) { return row - seen; };
+  optim::sparse_least_squares problem;
+  auto const rows = problem.add_parameters(start);
+  problem.add_residuals(to_five, {{rows, none}}, vv::zeros({0, 2}, vv::dtype::float64));
+  problem.add_residuals(to_five, {{rows, tensor(std::vector<std::int64_t>{1, 1})}},
+                        vv::full({2, 2}, 5.0, vv::dtype::float64));
+  CHECK(problem.minimize(optim::levenberg_marquardt{}, optim::schur{rows}).converged);
+  CHECK(vv::allclose(problem.value(rows), tensor({{1.0, 2.0}, {5.0, 5.0}})));
+  auto const throws = [](auto const& row) {
+    if (row.dim() == 1) throw std::runtime_error("mine");
+    return row;
+  };
+  problem.add_residuals(throws, {{rows, tensor(std::vector<std::int64_t>{0, 1})}});
+  CHECK_THROWS_WITH(problem.minimize(optim::levenberg_marquardt{}, optim::schur{rows}), "mine");
+  CHECK(vv::allclose(problem.value(rows), tensor({{1.0, 2.0}, {5.0, 5.0}})));
+}
 
 TEST_CASE("fit: what a sparse problem refuses", "[optim]") {
   chain const c = chain_of(5);

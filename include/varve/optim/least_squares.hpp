@@ -239,7 +239,7 @@ struct gauss_newton {
   constexpr fit minimize(F const& residuals, P& parameters, X const&... data) const {
     return detail::fitted_by_reflections(*this, loss, residuals, parameters, data...);
   }
-  /// ... with a solver of the normal equations, which is faster where there are many parameters, and less exact.
+  /// The same with a solver of the normal equations, which is faster where there are many parameters, and less exact.
   template <class Solver, class F, class P, class... X>
   constexpr fit minimize_by(Solver const& solver, F const& residuals, P& parameters, X const&... data) const {
     return detail::fitted_by_solver(*this, solver, loss, residuals, parameters, data...);
@@ -265,7 +265,7 @@ struct levenberg_marquardt {
   constexpr fit minimize(F const& residuals, P& parameters, X const&... data) const {
     return detail::fitted_by_reflections(*this, loss, residuals, parameters, data...);
   }
-  /// ... with a solver of the normal equations, which is faster where there are many parameters, and less exact.
+  /// The same with a solver of the normal equations, which is faster where there are many parameters, and less exact.
   template <class Solver, class F, class P, class... X>
   constexpr fit minimize_by(Solver const& solver, F const& residuals, P& parameters, X const&... data) const {
     return detail::fitted_by_solver(*this, solver, loss, residuals, parameters, data...);

@@ -94,7 +94,7 @@ struct mapped_over<F, std::index_sequence<K...>> {
   static auto residuals(F const& f) { return compile(vmap(f)); }
   static auto derivatives(F const& f) { return compile(vmap(jacrev<static_cast<int>(K)...>(f))); }
 };
-/// ... of a function of `K` rows of parameters, and of rows of data.
+/// Observations by a function of `K` rows of parameters, and of rows of data.
 template <class F, std::size_t K, class... X>
 class observed_by final : public observations {
   using mapped = mapped_over<F, std::make_index_sequence<K>>;

@@ -77,12 +77,13 @@ public:
   constexpr trust_region(least_squares_problem& problem, fit_tolerances const& tolerances, int iterations, numbers& x,
                          parameter_bounds const& bounds = {})
       : problem_(problem), tolerances_(tolerances), limit_(iterations), x_(x), bounds_(bounds), scale_(x.size(), 0.0) {
+    check_bounds();
     x_ = within(x_);
     result_.cost = cost(x_);
     if (!is_finite(result_.cost))
       refuse::argument_is_invalid("least squares", "the residuals at the start are not finite");
   }
-  /// Levenberg-Marquardt as in MINPACK (Moré): steps of at most a radius, which follows the ratio of what steps gain to
+  /// Levenberg-Marquardt as MINPACK has it: steps of at most a radius, which follows the ratio of what steps gain to
   /// what they promise; parameters are scaled by the longest columns that were seen. `radius` is relative to the start.
   constexpr fit damped(double radius) {
     relative_radius_ = radius;
@@ -92,6 +93,15 @@ public:
   constexpr fit searched() { return iterate(true); }
 
 private:
+  constexpr void check_bounds() const {
+    if (bounds_.lower.empty() && bounds_.upper.empty()) return;
+    bool fit = bounds_.lower.size() == x_.size() && bounds_.upper.size() == x_.size();
+    for (std::size_t k = 0; fit && k < x_.size(); ++k) fit = bounds_.lower[k] <= bounds_.upper[k];
+    if (!fit)
+      refuse::argument_is_invalid("least squares",
+                                  "bounds are trees with an element for each of the parameters, and no "
+                                  "lower one lies above its upper one or is NaN");
+  }
   constexpr fit iterate(bool searches) {
     for (;;) {
       linearize();
