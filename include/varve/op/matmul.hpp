@@ -121,8 +121,8 @@ struct rules<mm_t> : rule::bilinear {
       bool const ta = flags[0] != 0, tb = flags[1] != 0;
       if (a.batched != b.batched && a.value.dim() + b.value.dim() == 5) {
         dims const& s = a.batched ? a.value.sizes() : b.value.sizes();
-        if (a.batched && (!ta || s[2] == 1)) return product_of_rows(a.value, ta ? s[2] : s[1], b.value, tb);
-        if (b.batched && s[tb ? 1 : 2] == 1) {
+        if (a.batched && (!ta || known_equal(s[2], 1))) return product_of_rows(a.value, ta ? s[2] : s[1], b.value, tb);
+        if (b.batched && known_equal(s[tb ? 1 : 2], 1)) {
           auto const y = product_of_rows(b.value, s[tb ? 1 : 2], a.value, !ta);
           return reshape(y, dims{s[0], y.sizes()[2], 1});
         }

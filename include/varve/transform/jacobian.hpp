@@ -192,10 +192,13 @@ struct jacobian_function {
     if constexpr (!detail::require_derivative<X>()) return none;
     else if constexpr (detail::memory_ref<X>) return (*this)(detail::viewed(x), rest...);
     else {
-      auto const fewer = on_dims([](dims const& y, dims const& v) { return dims{numel(y) < numel(v)}; },
-                                 shape_of(f(x, rest...)), shape_of(x));
-      if constexpr (!is_ints<decltype(fewer)>) return fewer[0] != 0 ? jacrev(f)(x, rest...) : jacfwd(f)(x, rest...);
-      else if constexpr (decltype(fewer)::to_dims()[0] != 0) return jacrev(f)(x, rest...);
+      constexpr auto fewer = [](dims const& y, dims const& v) { return numel(y) < numel(v); };
+      using of_y = decltype(shape_of(f(x, rest...)));
+      using of_x = decltype(shape_of(x));
+      if constexpr (!is_ints<of_y> || !is_ints<of_x>)
+        return fewer(to_dims(shape_of(f(x, rest...))), to_dims(shape_of(x))) ? jacrev(f)(x, rest...)
+                                                                             : jacfwd(f)(x, rest...);
+      else if constexpr (fewer(of_y::to_dims(), of_x::to_dims())) return jacrev(f)(x, rest...);
       else return jacfwd(f)(x, rest...);
     }
   }
