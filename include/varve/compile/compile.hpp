@@ -167,7 +167,7 @@ private:
     steps_of_graph<G> const s(better);
     if (transforms && s.largest <= few) return false;
     double gain = 0;
-    for (std::vector<int> const& l : s.at_level) gain += std::max<double>(0.0, s.gain(l));
+    for (auto const& l : s.at_level) gain += std::max<double>(0.0, s.gain(l));
     bool const pays = gain > misses;
     if (pays && s.singles == 0) return false;
     if (!pays && (misses > 0 || !transforms) && gives_fresh_results(whole)) {

@@ -4,7 +4,6 @@
 #include <varve/fuse/graph.hpp>
 #include <varve/graph/interpret.hpp>
 
-#include <optional>
 #include <vector>
 
 /// @file
@@ -22,8 +21,9 @@ public:
   G const& g;
   list<part> is{};
   list<int> level{};
-  std::vector<std::vector<int>> at_level{}; // the single and the elementwise nodes of each, in order
-  list<char> read_outside{};                // of the group: by operators, other groups, and as a result
+  using nodes_of_level = dependent<std::vector<int>, G>;
+  std::vector<nodes_of_level> at_level{}; // the single and the elementwise nodes of each, in order
+  list<char> read_outside{};              // of the group: by operators, other groups, and as a result
   int singles = 0;
   index_t largest = 0; // value that is computed
 
@@ -102,7 +102,7 @@ public:
       if (g.nodes[n].op->kind == op_kind::constant)
         constants_.push_back({n, constant_of<dependent<tensor, G>>(g, g.nodes[n])});
     list<char> made(s.is.size(), 0);
-    for (std::vector<int> const& of_level : s.at_level) {
+    for (auto const& of_level : s.at_level) {
       for (int n : of_level)
         if (s.is[n] == part::single) add(s, n, made);
       if (s.gain(of_level) > 0) add_group(s, of_level, made);
@@ -124,8 +124,8 @@ public:
     for (step const& s : steps_) {
       boxed_args x;
       for (int n : s.in) x.push_back(values[static_cast<std::size_t>(n)][0]);
-      if (s.fused) {
-        boxed_args const y = (*s.fused)(x);
+      if (!s.table) {
+        boxed_args const y = s.fused(x);
         for (int k = 0; k < y.size(); ++k)
           values[static_cast<std::size_t>(s.out[static_cast<std::size_t>(k)])].push_back(y[k]);
       } else values[static_cast<std::size_t>(s.out[0])].push_back(boxed_op{s.table, &s.at}(x));
@@ -141,8 +141,8 @@ public:
 
 private:
   struct step {
-    std::optional<fused_graph> fused{};
-    op_table const* table = nullptr;
+    fused_graph fused{nullptr};      // of a group
+    op_table const* table = nullptr; // of an operator
     attributes at{};
     std::vector<int> in{}, out{}, last{}; // values read, made, and not needed any more
   };
