@@ -7181,11 +7181,23 @@ struct loop_parts {
 /// Is this thread one of several that share something larger? Then its own work is not shared.
 inline constinit thread_local bool runs_a_part = false;
 /// Calls `f(k)` for parts 0, 1, ..., each on one of the threads; inside of a parallel region of the caller on the
-/// calling one. `f` must not throw.
+/// calling one. What the first part to throw throws (an integer divided by 0) is thrown again when all have ended.
 template <class F>
 VARVE_INLINE void for_each_part(int parts, F const& f) {
 #if VARVE_USE_OPENMP
-#pragma omp parallel for schedule(static) if (parts > 1 && !runs_a_part)
+  if (parts > 1 && !runs_a_part) {
+    std::exception_ptr thrown;
+    int by = parts;
+#pragma omp parallel for schedule(static)
+    for (int k = 0; k < parts; ++k)
+      varve::detail::attempt<void>([&] { f(k); },
+                                   [&] {
+#pragma omp critical(varve_thrown)
+                                     if (k < by) by = k, thrown = std::current_exception();
+                                   });
+    if (thrown) std::rethrow_exception(thrown);
+    return;
+  }
 #endif
   for (int k = 0; k < parts; ++k) f(k);
 }
@@ -7607,7 +7619,7 @@ VARVE_NOINLINE inline void pointwise_strided(dims const& sizes, operand out, ope
   if (w.rank == 1 || w.size[w.rank - 1] >= 32) pointwise_rows(w, f, beside);
   else pointwise_short_rows(w, f);
 }
-/// ... whose outermost dimension threads share.
+/// A strided call whose outermost dimension threads share.
 VARVE_NOINLINE inline void pointwise_in_parts(dims const& sizes, operand out, operand const* in, int count, loop f,
                                               loops_beside const& beside) {
   int d = 0;
@@ -14370,8 +14382,8 @@ VARVE_NOINLINE inline void reduce_whole(reducer const& r, index_t n, operand in,
   r.clear(1, out);
   r.row(parts.count, partial, out);
 }
-/// ... which threads share: results by the first axis of several that is kept, each as one thread computes it; a sum of
-/// all, of contiguous elements, by parts that are put together in order.
+/// A reduction that threads share: results by the first axis of several that is kept, each as one thread computes it; a
+/// sum of all, of contiguous elements, by parts that are put together in order.
 VARVE_NOINLINE inline void run_reduction(reducer const& r, dims const& sizes, operand in, unsigned axes, void* out) {
   if constexpr (varve::loop::threaded) {
     index_t const n = numel(varve::detail::as_numbers(sizes));
@@ -33587,7 +33599,7 @@ VARVE_NOINLINE void multiply_vector(index_t m, index_t k, matrix<T const> a, T c
   }
 }
 
-/// ... by threads that share y, in parts as wide as the columns that are combined.
+/// A matrix times a vector, by threads that share y, in parts as wide as the columns that are combined.
 template <class T>
 VARVE_INLINE void share_vector(index_t m, index_t k, matrix<T const> a, T const* x, index_t x_step, T* y,
                                index_t y_step, bool accumulate) {
@@ -40912,7 +40924,6 @@ fused_graph fuse(G const& g) {
 } // namespace varve
 
 // ---- varve/compile/stepped_program.hpp
-#include <optional>
 /// @file
 /// A graph run in steps: operators by the kernels that they have on tensors, and what is elementwise between them
 /// fused.
@@ -40928,8 +40939,9 @@ public:
   G const& g;
   list<part> is{};
   list<int> level{};
-  std::vector<std::vector<int>> at_level{}; // the single and the elementwise nodes of each, in order
-  list<char> read_outside{};                // of the group: by operators, other groups, and as a result
+  using nodes_of_level = dependent<std::vector<int>, G>;
+  std::vector<nodes_of_level> at_level{}; // the single and the elementwise nodes of each, in order
+  list<char> read_outside{};              // of the group: by operators, other groups, and as a result
   int singles = 0;
   index_t largest = 0; // value that is computed
 
@@ -41008,7 +41020,7 @@ public:
       if (g.nodes[n].op->kind == op_kind::constant)
         constants_.push_back({n, constant_of<dependent<tensor, G>>(g, g.nodes[n])});
     list<char> made(s.is.size(), 0);
-    for (std::vector<int> const& of_level : s.at_level) {
+    for (auto const& of_level : s.at_level) {
       for (int n : of_level)
         if (s.is[n] == part::single) add(s, n, made);
       if (s.gain(of_level) > 0) add_group(s, of_level, made);
@@ -41030,8 +41042,8 @@ public:
     for (step const& s : steps_) {
       boxed_args x;
       for (int n : s.in) x.push_back(values[static_cast<std::size_t>(n)][0]);
-      if (s.fused) {
-        boxed_args const y = (*s.fused)(x);
+      if (!s.table) {
+        boxed_args const y = s.fused(x);
         for (int k = 0; k < y.size(); ++k)
           values[static_cast<std::size_t>(s.out[static_cast<std::size_t>(k)])].push_back(y[k]);
       } else values[static_cast<std::size_t>(s.out[0])].push_back(boxed_op{s.table, &s.at}(x));
@@ -41047,8 +41059,8 @@ public:
 
 private:
   struct step {
-    std::optional<fused_graph> fused{};
-    op_table const* table = nullptr;
+    fused_graph fused{nullptr};      // of a group
+    op_table const* table = nullptr; // of an operator
     attributes at{};
     std::vector<int> in{}, out{}, last{}; // values read, made, and not needed any more
   };
@@ -41596,7 +41608,7 @@ private:
     steps_of_graph<G> const s(better);
     if (transforms && s.largest <= few) return false;
     double gain = 0;
-    for (std::vector<int> const& l : s.at_level) gain += std::max<double>(0.0, s.gain(l));
+    for (auto const& l : s.at_level) gain += std::max<double>(0.0, s.gain(l));
     bool const pays = gain > misses;
     if (pays && s.singles == 0) return false;
     if (!pays && (misses > 0 || !transforms) && gives_fresh_results(whole)) {
@@ -45313,8 +45325,8 @@ struct rules<mm_t> : rule::bilinear {
       bool const ta = flags[0] != 0, tb = flags[1] != 0;
       if (a.batched != b.batched && a.value.dim() + b.value.dim() == 5) {
         dims const& s = a.batched ? a.value.sizes() : b.value.sizes();
-        if (a.batched && (!ta || s[2] == 1)) return product_of_rows(a.value, ta ? s[2] : s[1], b.value, tb);
-        if (b.batched && s[tb ? 1 : 2] == 1) {
+        if (a.batched && (!ta || known_equal(s[2], 1))) return product_of_rows(a.value, ta ? s[2] : s[1], b.value, tb);
+        if (b.batched && known_equal(s[tb ? 1 : 2], 1)) {
           auto const y = product_of_rows(b.value, s[tb ? 1 : 2], a.value, !ta);
           return reshape(y, dims{s[0], y.sizes()[2], 1});
         }
@@ -54633,10 +54645,13 @@ struct jacobian_function {
     if constexpr (!detail::require_derivative<X>()) return none;
     else if constexpr (detail::memory_ref<X>) return (*this)(detail::viewed(x), rest...);
     else {
-      auto const fewer = on_dims([](dims const& y, dims const& v) { return dims{numel(y) < numel(v)}; },
-                                 shape_of(f(x, rest...)), shape_of(x));
-      if constexpr (!is_ints<decltype(fewer)>) return fewer[0] != 0 ? jacrev(f)(x, rest...) : jacfwd(f)(x, rest...);
-      else if constexpr (decltype(fewer)::to_dims()[0] != 0) return jacrev(f)(x, rest...);
+      constexpr auto fewer = [](dims const& y, dims const& v) { return numel(y) < numel(v); };
+      using of_y = decltype(shape_of(f(x, rest...)));
+      using of_x = decltype(shape_of(x));
+      if constexpr (!is_ints<of_y> || !is_ints<of_x>)
+        return fewer(to_dims(shape_of(f(x, rest...))), to_dims(shape_of(x))) ? jacrev(f)(x, rest...)
+                                                                             : jacfwd(f)(x, rest...);
+      else if constexpr (fewer(of_y::to_dims(), of_x::to_dims())) return jacrev(f)(x, rest...);
       else return jacfwd(f)(x, rest...);
     }
   }
