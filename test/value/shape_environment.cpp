@@ -138,6 +138,8 @@ TEST_CASE("shape environment: a relation that was stated is known from then on",
   e.check_is_size(v), e.check_is_size(w), e.check_is_size(u);
   e.check(equal, v * u, v * w);
   CHECK(u * v == w * v);
+  CHECK_THROWS_AS(u == w, vv::data_dependent_error); // v may be 0
+  e.check(less, 0, v);
   CHECK(u == w);
   CHECK_FALSE(u < w);
 }
