@@ -1,12 +1,21 @@
 // SPDX-License-Identifier: BSL-1.0
 /// @file
-/// Long fused loops on one thread and on two, by OpenMP. Times are of the clock on the wall.
+/// Long fused loops, and operators on tensors of 1e6 elements, on one thread and on two, by OpenMP. Times are of the
+/// clock on the wall.
 #include "functions.hpp"
 #include "measure.hpp"
 
+#include <varve/nn.hpp>
+#include <varve/random.hpp>
+#include <varve/sorting.hpp>
+
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <omp.h>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace vv = varve;
 using vv::array, vv::index_t;
@@ -64,6 +73,52 @@ void bench_sum(benchmark::State& state) {
   bench::fill(m->x, 0), bench::fill(m->w, 1);
   measure(state, r, [&] { r = total(m->x, m->w); });
 }
+/// An operator, when two threads give what one gives.
+void bench_operator(benchmark::State& state, std::function<vv::tensor()> const& f) {
+  auto const drawn = [&] {
+    vv::manual_seed(1);
+    return f();
+  };
+  omp_set_num_threads(1);
+  vv::tensor const one = drawn();
+  omp_set_num_threads(static_cast<int>(state.range(0)));
+  vv::tensor const y = drawn();
+  if (std::memcmp(one.raw(), y.raw(), static_cast<std::size_t>(one.numel() * vv::itemsize(one.dtype()))) != 0)
+    state.SkipWithError("threads change the result");
+  bench::measure(state, [&] { benchmark::DoNotOptimize(f()); });
+}
+bool const registered = [] {
+  using vv::tensor;
+  vv::manual_seed(0);
+  tensor const x = vv::randn({1000, 1000}), y = vv::randn({1000, 1000}), flat = vv::reshape(x, {-1});
+  tensor const image = vv::randn({8, 32, 56, 56}), kernels = vv::randn({32, 32, 3, 3}), q = vv::randn({2, 8, 512, 64});
+  tensor const order = vv::argsort(vv::reshape(y, {-1}), 0);
+  std::vector<std::pair<char const*, std::function<tensor()>>> const all{
+      {"add", [=] { return x + y; }},
+      {"exp", [=] { return vv::exp(x); }},
+      {"sum", [=] { return vv::sum(x); }},
+      {"sum_of_columns", [=] { return vv::sum(x, 0); }},
+      {"softmax", [=] { return vv::softmax(x, 1); }},
+      {"layer_norm", [=] { return vv::layer_norm(x, vv::dims{1000}); }},
+      {"matmul", [=] { return vv::matmul(x, y); }},
+      {"conv2d", [=] { return vv::conv2d(image, kernels); }},
+      {"avg_pool2d", [=] { return vv::avg_pool2d(image, 2); }},
+      {"attention", [=] { return vv::scaled_dot_product_attention(q, q, q); }},
+      {"sort_of_rows", [=] { return vv::sort(x, 1).first; }},
+      {"sort_of_1e6", [=] { return vv::sort(flat, 0).first; }},
+      {"gather_of_1e6", [=] { return vv::gather(flat, 0, order); }},
+      {"cumsum", [=] { return vv::cumsum(x, 1); }},
+      {"rand", [=] { return vv::rand({1000000}); }},
+      {"randn", [=] { return vv::randn({1000000}); }},
+      {"add_of_4", [a = vv::ones({4})] { return a + a; }}};
+  for (auto const& [name, f] : all)
+    benchmark::RegisterBenchmark(("threads/" + std::string(name)).c_str(),
+                                 [f = f](benchmark::State& s) { bench_operator(s, f); })
+        ->Arg(1)
+        ->Arg(2)
+        ->UseRealTime();
+  return true;
+}();
 BENCHMARK(bench_black_scholes)->Name("threads/black_scholes")->Arg(1)->Arg(2)->UseRealTime();
 BENCHMARK(bench_gate)->Name("threads/gate_1e6")->Arg(1)->Arg(2)->UseRealTime();
 BENCHMARK(bench_sum)->Name("threads/sum_1e6")->Arg(1)->Arg(2)->UseRealTime();

@@ -72,9 +72,16 @@ places; include one of them"
 #endif
 #endif
 
+/// 1 when threads of the standard library share them, where OpenMP is not used; 0 by default. All units of a program
+/// must agree. The CMake option of this name sees to that.
+#ifndef VARVE_USE_THREADS
+#define VARVE_USE_THREADS 0
+#endif
+
 /// What this build has, as 0 or 1. They are called, so that a misspelt one is an error: `#if VARVE_HAS_XSIMD()`.
 #define VARVE_HAS_XSIMD() VARVE_USE_XSIMD
 #define VARVE_HAS_OPENMP() VARVE_USE_OPENMP
+#define VARVE_HAS_THREADS() (VARVE_USE_OPENMP || VARVE_USE_THREADS)
 /// ... under `-fno-exceptions`, what would be thrown goes to the program's error handler (`set_error_handler`), and
 /// then ends the program. All units of a program must agree.
 #if defined(__cpp_exceptions) && __cpp_exceptions

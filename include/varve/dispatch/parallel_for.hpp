@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/core/dims.hpp>
+#include <varve/core/threads.hpp>
 #include <varve/dispatch/thread_snapshot.hpp>
-#include <varve/kernel/threads.hpp>
 
 #include <algorithm>
 #include <exception>

@@ -299,6 +299,19 @@ private:
       store(s, s.accumulate ? combined(fold(s), stored(s), acc, lane_type) : acc);
     }
   }
+  index_t points() const {
+    index_t n = 1;
+    for (int l = 0; l < b.rank; ++l) n *= b.extent[l];
+    return n;
+  }
+  /// May threads share the outermost loop? Each of its steps leaves elements of its own, and there is much to do.
+  bool can_share() const {
+    bool r = points() >= loop::shared_points && b.extent[0] > 1;
+    for (int k = 0; k < b.sink_count; ++k)
+      r = r && p.accesses[sink(k).access].stride[0] != 0 &&
+          (sink(k).kind == loop::sink_kind::store || sink(k).level != 0);
+    return r;
+  }
   void level(int l, bool within) {
     auto accumulates = [&](int k) { return sink(k).kind != loop::sink_kind::store && sink(k).level == l; };
     for (int k = 0; k < b.sink_count; ++k)
@@ -313,16 +326,24 @@ private:
     if (l == b.rank) {
       steps(now, used_now, b.step_first);
       for (int k = 0; k < b.sink_count; ++k) leave(k);
-    } else if (l == b.vector) {
-      out.open("kernel::for_vectors<" + lane + ", " + text(b.extent[l]) + ">([&](index_t i" + text(l) +
-               ", auto live) {");
-      level(l + 1, true);
-      out.close("});");
     } else {
-      out.open("for (index_t i" + text(l) + " = 0; i" + text(l) + " < " + text(b.extent[l]) + "; ++i" + text(l) +
-               ") {");
-      level(l + 1, within);
-      out.close();
+      bool const shared = l == 0 && can_share();
+      if (shared)
+        out.open("varve::loop::share(" + text(b.extent[0]) + ", " + (b.vector == 0 ? "64" : "1") + ", " +
+                 text(points()) + ", [&](index_t from, index_t to) {");
+      std::string const i = "i" + text(l);
+      if (l == b.vector) {
+        out.open("kernel::for_vectors<" + lane + ", " + text(b.extent[l]) + ">(" + (shared ? "from, to, " : "") +
+                 "[&](index_t " + i + ", auto live) {");
+        level(l + 1, true);
+        out.close("});");
+      } else {
+        out.open("for (index_t " + i + " = " + (shared ? "from" : "0") + "; " + i + " < " +
+                 (shared ? "to" : text(b.extent[l])) + "; ++" + i + ") {");
+        level(l + 1, within);
+        out.close();
+      }
+      if (shared) out.close("});");
     }
     for (int k = 0; k < b.sink_count; ++k)
       if (accumulates(k)) finish(k);

@@ -57,6 +57,7 @@ public:
     include("kernel::matmul_fixed<", "varve/kernel/matmul_fixed.hpp");
     include("kernel::convolve<", "varve/kernel/convolution.hpp");
     include("batch<", "varve/kernel/vector_loop.hpp");
+    include("varve::loop::share", "varve/core/threads.hpp");
     include("varve::rules<", "varve/op/all.hpp");
     include("varve::rules<", "varve/special.hpp");
     s += "\nnamespace " + name + " {\nusing varve::index_t;\n";

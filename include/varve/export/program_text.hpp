@@ -9,9 +9,9 @@
 #include <varve/custom/kept_custom_call.hpp>
 #include <varve/custom/saved_functions.hpp>
 #include <varve/export/exported_program.hpp>
+#include <varve/fake/known_operators.hpp>
 #include <varve/functional/functional_function.hpp>
 #include <varve/graph/verify.hpp>
-#include <varve/fake/known_operators.hpp>
 #include <varve/pass/inline_calls.hpp>
 
 #include <algorithm>

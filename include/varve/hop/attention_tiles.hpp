@@ -249,31 +249,41 @@ struct attention_operands {
     return r;
   }
   void forward(functions const& f, T* out, T* lse) const {
+    constexpr index_t M = kernel::attention_rows;
     auto const known = spans(f);
-    head_tiles<T> tiles(f, nullptr, known, L, S);
-    for (index_t b = 0; b < B; ++b)
-      for (index_t h = 0; h < Hq; ++h) {
-        index_t const row = (b * Hq + h) * L;
+    index_t const blocks = (L + M - 1) / M; // of rows, of one head
+    loop::share(B * Hq * blocks, 1, B * Hq * L * S, [&](index_t first, index_t last) {
+      head_tiles<T> tiles(f, nullptr, known, L, S);
+      while (first < last) {
+        index_t const k = first / blocks, b = k / Hq, h = k % Hq, end = (std::min)(last, (k + 1) * blocks);
         tiles.at.batch = b, tiles.at.head = h;
-        kernel::attend<T>(head(b, h), static_cast<T>(scale), tiles, out + row * V, lse + row);
+        kernel::attend<T>(head(b, h), (first - k * blocks) * M, (std::min)((end - k * blocks) * M, L),
+                          static_cast<T>(scale), tiles, out + k * L * V, lse + k * L);
+        first = end;
       }
+    });
   }
   /// `of_lse` may be null; gradients are row-major, those of key and value are added to.
   void backward(functions const& f, program const* pull, tensor const& out, tensor const& of_out, T const* lse,
                 T const* of_lse, T* dq, T* dk, T* dv) const {
     auto const known = spans(f);
-    head_tiles<T> tiles(f, pull, known, L, S);
-    for (index_t b = 0; b < B; ++b)
-      for (index_t h = 0; h < Hq; ++h) {
-        index_t const row = (b * Hq + h) * L;
-        index_t const of_key = ((size(k, 0) == 1 ? 0 : b) * H + head_of_key(h)) * S;
-        index_t const of_value = ((size(v, 0) == 1 ? 0 : b) * H + head_of_key(h)) * S;
-        tiles.at.batch = b, tiles.at.head = h;
-        kernel::attend_backward<T>(
-            head(b, h), static_cast<T>(scale), tiles,
-            {matrix(out, b, h), matrix(of_out, b, h), lse + row, of_lse ? of_lse + row : nullptr}, dq + row * E,
-            dk + of_key * E, dv + of_value * V);
-      }
+    bool const apart = size(k, 0) == B && size(v, 0) == B; // else batches add to the same keys or values
+    index_t const batches = apart ? 1 : B, heads = Hq / H; // that one part adds up
+    loop::share(apart ? B * H : H, 1, B * Hq * L * S, [&](index_t first, index_t last) {
+      head_tiles<T> tiles(f, pull, known, L, S);
+      for (; first < last; ++first)
+        for (index_t c = 0; c < batches; ++c)
+          for (index_t h = first % H * heads; h < (first % H + 1) * heads; ++h) {
+            index_t const b = apart ? first / H : c, row = (b * Hq + h) * L;
+            index_t const of_key = ((size(k, 0) == 1 ? 0 : b) * H + head_of_key(h)) * S;
+            index_t const of_value = ((size(v, 0) == 1 ? 0 : b) * H + head_of_key(h)) * S;
+            tiles.at.batch = b, tiles.at.head = h;
+            kernel::attend_backward<T>(
+                head(b, h), static_cast<T>(scale), tiles,
+                {matrix(out, b, h), matrix(of_out, b, h), lse + row, of_lse ? of_lse + row : nullptr}, dq + row * E,
+                dk + of_key * E, dv + of_value * V);
+          }
+    });
   }
 };
 

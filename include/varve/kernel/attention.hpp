@@ -171,11 +171,11 @@ struct work_memory {
 };
 } // namespace detail
 
-/// out[queries, values] = softmax(scores) value, and the logarithms of the sums of exponentials; rows that may look at
-/// nothing are 0, and -inf. Scores are `scale` query key^T, as `tiles` changes them. Time of two products of matrices;
-/// copies of key and value in scratch memory.
+/// Rows [from, to) of out[queries, values] = softmax(scores) value, and of the logarithms of the sums of exponentials;
+/// rows that may look at nothing are 0, and -inf. Scores are `scale` query key^T, as `tiles` changes them; `from` is
+/// where a tile begins. Time of two products of matrices; copies of key and value in scratch memory.
 template <floating_lane T, class Tiles>
-void attend(attention_head<T> const& h, T scale, Tiles& tiles, T* out, T* lse) {
+void attend(attention_head<T> const& h, index_t from, index_t to, T scale, Tiles& tiles, T* out, T* lse) {
   using work = detail::attention_work<T>;
   constexpr index_t M = work::M, N = work::N, W = work::W;
   work const w(h);
@@ -189,8 +189,8 @@ void attend(attention_head<T> const& h, T scale, Tiles& tiles, T* out, T* lse) {
   for (index_t e = 0; e < M * N; ++e) raw[e] = T(0);
   detail::pack_panels<T>(h.features, h.keys, h.key.transposed(), k);
   detail::pack_panels<T>(h.keys, h.values, h.value, v);
-  for (index_t i = 0; i < h.queries; i += M) {
-    index_t const m = h.queries - i < M ? h.queries - i : M;
+  for (index_t i = from; i < to; i += M) {
+    index_t const m = to - i < M ? to - i : M;
     detail::copy_rows<T>(m, h.features, h.query.at(i, 0), scale, q, w.wide_e);
     T *const shift = state, *const total = state + M;
     for (index_t r = 0; r < m; ++r) shift[r] = -std::numeric_limits<T>::infinity(), total[r] = T(0);
@@ -208,9 +208,9 @@ void attend(attention_head<T> const& h, T scale, Tiles& tiles, T* out, T* lse) {
     for (index_t r = 0; r < m; ++r) {
       bool const nothing = !begun || total[r] == T(0);
       T const times = nothing ? T(1) : T(1) / total[r];
-      T* const to = out + (i + r) * h.values;
-      if (begun) detail::scale_row<T>(h.values, sum + r * w.wide_v, times, to);
-      else std::memset(to, 0, static_cast<std::size_t>(h.values) * sizeof(T));
+      T* const row = out + (i + r) * h.values;
+      if (begun) detail::scale_row<T>(h.values, sum + r * w.wide_v, times, row);
+      else std::memset(row, 0, static_cast<std::size_t>(h.values) * sizeof(T));
       lse[i + r] = nothing ? -std::numeric_limits<T>::infinity() : std::log(total[r]) + detail::shift_of(shift[r]);
     }
   }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/core/dtype.hpp>
+#include <varve/core/threads.hpp>
 #include <varve/kernel/arithmetic.hpp>
 #include <varve/kernel/matmul_block.hpp>
-#include <varve/kernel/threads.hpp>
 
 #include <cstddef>
 #include <cstdlib>

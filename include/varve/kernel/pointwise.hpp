@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/core/dims.hpp>
+#include <varve/core/threads.hpp>
 #include <varve/kernel/simd.hpp>
 #include <varve/kernel/strided.hpp>
-#include <varve/kernel/threads.hpp>
 
 #include <cstddef>
 #include <cstdint>

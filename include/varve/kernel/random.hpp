@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/core/dims.hpp>
+#include <varve/core/threads.hpp>
 #include <varve/kernel/convert_batch.hpp>
 #include <varve/kernel/math.hpp>
 
@@ -123,45 +124,47 @@ VARVE_VECTORIZED inline void fill_uniform_blocks(float* out, std::uint64_t seed,
   for (int i = 0; i < blocks_at_once; ++i)
     for (int k = 0; k < 4; ++k) out[4 * i + k] = static_cast<float>(static_cast<std::int32_t>(w[k][i] >> 8)) * 0x1p-24f;
 }
-/// How many of `n` floats are made by many blocks at once.
-constexpr index_t by_many_blocks(index_t n) {
-  constexpr index_t numbers = 4 * blocks_at_once;
-  return std::is_constant_evaluated() || lanes<double> == 1 ? 0 : n / numbers * numbers;
+/// Fills `n` elements by blocks of `PerBlock` numbers: where `Together`, `many(to, block)` those of `blocks_at_once`,
+/// and `one(block, count, to)` those of one. Threads share them where `Cost` times their number is much work: a number
+/// is told by its place alone. Gives the number of blocks.
+template <class T, int PerBlock, bool Together, int Cost, class Many, class One>
+constexpr std::uint64_t fill_by_blocks(index_t n, T* out, std::uint64_t offset, Many const& many, One const& one) {
+  constexpr index_t unit = PerBlock * blocks_at_once;
+  auto const from_to = [&](index_t i, index_t end) {
+    if constexpr (Together)
+      if (!std::is_constant_evaluated())
+        for (; i + unit <= end; i += unit) many(out + i, offset + static_cast<std::uint64_t>(i / PerBlock));
+    for (; i < end; i += PerBlock)
+      one(offset + static_cast<std::uint64_t>(i / PerBlock), end - i < PerBlock ? end - i : PerBlock, out + i);
+  };
+  varve::loop::share(n, unit, Cost * n, from_to);
+  return static_cast<std::uint64_t>((n + PerBlock - 1) / PerBlock);
 }
+/// Are floating numbers of this type made by many blocks at once?
+template <class T>
+inline constexpr bool made_together = sizeof(T) == 4 && lanes<double> > 1;
 } // namespace detail
 
 /// Fills `n` contiguous elements with uniform numbers of the stream; returns the number of blocks used, by which the
 /// caller advances its offset.
 template <floating T>
 constexpr std::uint64_t fill_uniform(index_t n, T* out, std::uint64_t seed, std::uint64_t offset) {
-  std::uint64_t used = 0;
-  index_t i = 0;
-  if constexpr (sizeof(T) == 4)
-    for (index_t const many = detail::by_many_blocks(n); i < many; i += 4 * detail::blocks_at_once) {
-      detail::fill_uniform_blocks(out + i, seed, offset + used);
-      used += detail::blocks_at_once;
-    }
-  for (; i < n; ++used) {
-    philox_block const b = kernel::philox(seed, offset + used);
-    for (int j = 0; j < per_block<T> && i < n; ++j) out[i++] = kernel::uniform<T>(b, j);
-  }
-  return used;
+  return detail::fill_by_blocks<T, per_block<T>, detail::made_together<T>, 1>(
+      n, out, offset, [=](auto* to, std::uint64_t at) { detail::fill_uniform_blocks(to, seed, at); },
+      [=](std::uint64_t at, index_t count, T* to) {
+        philox_block const b = kernel::philox(seed, at);
+        for (int j = 0; j < count; ++j) to[j] = kernel::uniform<T>(b, j);
+      });
 }
 /// The same with normal numbers. Each float is what rounding its logarithm, sine and cosine gives, computed in double.
 template <floating T>
 constexpr std::uint64_t fill_normal(index_t n, T* out, std::uint64_t seed, std::uint64_t offset) {
-  std::uint64_t used = 0;
-  index_t i = 0;
-  if constexpr (sizeof(T) == 4)
-    for (index_t const many = detail::by_many_blocks(n); i < many; i += 4 * detail::blocks_at_once) {
-      detail::fill_normal_blocks<>(out + i, seed, offset + used);
-      used += detail::blocks_at_once;
-    }
-  for (; i < n; ++used) {
-    philox_block const b = kernel::philox(seed, offset + used);
-    for (int j = 0; j < per_block<T> && i < n; ++j) out[i++] = kernel::normal<T>(b, j);
-  }
-  return used;
+  return detail::fill_by_blocks<T, per_block<T>, detail::made_together<T>, 8>(
+      n, out, offset, [=](auto* to, std::uint64_t at) { detail::fill_normal_blocks<>(to, seed, at); },
+      [=](std::uint64_t at, index_t count, T* to) {
+        philox_block const b = kernel::philox(seed, at);
+        for (int j = 0; j < count; ++j) to[j] = kernel::normal<T>(b, j);
+      });
 }
 namespace detail {
 /// Remainders by one number, without divisions.
@@ -185,38 +188,48 @@ private:
 template <class T>
 constexpr std::uint64_t fill_integers(index_t n, T* out, std::int64_t low, std::int64_t high, std::uint64_t seed,
                                       std::uint64_t offset) {
-  std::uint64_t used = 0;
   detail::remainders const remainder(static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low));
-  auto const of_words = [&](std::uint32_t above, std::uint32_t below) {
+  auto const of_words = [=](std::uint32_t above, std::uint32_t below) {
     std::uint64_t const r = remainder(std::uint64_t{above} << 32 | below);
     return static_cast<T>(static_cast<std::int64_t>(static_cast<std::uint64_t>(low) + r));
   };
-  index_t i = 0;
-  if (!std::is_constant_evaluated())
-    for (constexpr index_t many = 2 * detail::blocks_at_once; i + many <= n; i += many) {
-      std::uint32_t w[4][detail::blocks_at_once];
-      detail::philox_blocks(seed, offset + used, w);
-      used += detail::blocks_at_once;
-      for (int k = 0; k < detail::blocks_at_once; ++k) {
-        out[i + 2 * k] = of_words(w[0][k], w[1][k]);
-        out[i + 2 * k + 1] = of_words(w[2][k], w[3][k]);
-      }
-    }
-  for (; i < n; ++used) {
-    philox_block const b = kernel::philox(seed, offset + used);
-    for (int j = 0; j < 2 && i < n; ++j) out[i++] = of_words(b.v[2 * j], b.v[2 * j + 1]);
-  }
-  return used;
+  return detail::fill_by_blocks<T, 2, true, 1>(
+      n, out, offset,
+      [=](T* to, std::uint64_t at) {
+        std::uint32_t w[4][detail::blocks_at_once];
+        detail::philox_blocks(seed, at, w);
+        for (int k = 0; k < detail::blocks_at_once; ++k)
+          to[2 * k] = of_words(w[0][k], w[1][k]), to[2 * k + 1] = of_words(w[2][k], w[3][k]);
+      },
+      [=](std::uint64_t at, index_t count, T* to) {
+        philox_block const b = kernel::philox(seed, at);
+        for (int j = 0; j < count; ++j) to[j] = of_words(b.v[2 * j], b.v[2 * j + 1]);
+      });
 }
-/// 0, 1, ..., n - 1 in random order: from the end on each place takes one of those up to it (Fisher and Yates).
+/// 0, 1, ..., n - 1 in random order: from the end on each place takes one of those up to it (Fisher and Yates), by 64
+/// random bits as a fraction of them, whose bias is below n / 2^64.
 template <class T>
 constexpr std::uint64_t fill_permutation(index_t n, T* out, std::uint64_t seed, std::uint64_t offset) {
+  __extension__ using wide = unsigned __int128;
+  constexpr index_t many = 2 * detail::blocks_at_once;
   for (index_t i = 0; i < n; ++i) out[i] = static_cast<T>(i);
-  philox_block b{};
+  std::uint64_t bits[many]{};
   for (index_t i = n - 1, k = 0; i > 0; --i, ++k) {
-    if (k % 2 == 0) b = kernel::philox(seed, offset + static_cast<std::uint64_t>(k / 2));
-    std::uint64_t const bits = std::uint64_t{b.v[2 * (k % 2)]} << 32 | b.v[2 * (k % 2) + 1];
-    auto const j = static_cast<index_t>(bits % static_cast<std::uint64_t>(i + 1));
+    if (k % many == 0)
+      detail::fill_by_blocks<std::uint64_t, 2, true, 1>(
+          i < many ? i : many, bits, offset + static_cast<std::uint64_t>(k / 2),
+          [=](std::uint64_t* to, std::uint64_t at) {
+            std::uint32_t w[4][detail::blocks_at_once];
+            detail::philox_blocks(seed, at, w);
+            for (int b = 0; b < detail::blocks_at_once; ++b)
+              to[2 * b] = std::uint64_t{w[0][b]} << 32 | w[1][b],
+                     to[2 * b + 1] = std::uint64_t{w[2][b]} << 32 | w[3][b];
+          },
+          [=](std::uint64_t at, index_t count, std::uint64_t* to) {
+            philox_block const b = kernel::philox(seed, at);
+            for (int j = 0; j < count; ++j) to[j] = std::uint64_t{b.v[2 * j]} << 32 | b.v[2 * j + 1];
+          });
+    auto const j = static_cast<index_t>(wide{bits[k % many]} * static_cast<std::uint64_t>(i + 1) >> 64);
     T const t = out[i];
     out[i] = out[j];
     out[j] = t;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/core/dtype.hpp>
+#include <varve/core/threads.hpp>
 #include <varve/kernel/arithmetic.hpp>
 #include <varve/kernel/reduce_row.hpp>
 #include <varve/kernel/strided.hpp>
-#include <varve/kernel/threads.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -25,6 +25,16 @@ VARVE_INLINE void for_vectors(F const& f) {
   if constexpr (whole < N) f(whole, live_lanes<static_cast<int>(N - whole)>{});
 }
 
+/// ... below `N` from `from` to `to`, which are multiples of L, or `N`.
+template <lane T, index_t N, class F>
+VARVE_INLINE void for_vectors(index_t from, index_t to, F const& f) {
+  constexpr index_t L = lanes<T>, whole = N / L * L;
+  index_t const end = to < whole ? to : whole;
+  for (index_t i = from; i < end; i += L) f(i, all_lanes<T>);
+  if constexpr (whole < N)
+    if (to == N) f(whole, live_lanes<static_cast<int>(N - whole)>{});
+}
+
 /// The live lanes from `p` on; the others are 0 and their memory is not touched.
 template <lane T, int N>
 VARVE_INLINE batch<T> load(T const* p, live_lanes<N>) {

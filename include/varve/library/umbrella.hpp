@@ -3,9 +3,9 @@
 #include <varve/autograd/backward.hpp>
 #include <varve/autograd/checkpoint.hpp>
 #include <varve/autograd/function.hpp>
+#include <varve/compile/compile.hpp>
 #include <varve/composite/all.hpp>
 #include <varve/functional/functionalize.hpp>
-#include <varve/compile/compile.hpp>
 #include <varve/fuse/tensors.hpp>
 #include <varve/graph/interpret.hpp>
 #include <varve/hop/cond.hpp>
@@ -25,9 +25,9 @@
 #if VARVE_DEFINES_FUNCTIONS()
 namespace varve {
 namespace detail {
-template <std::size_t RegisterBytes, bool OpenMP>
+template <std::size_t RegisterBytes, loop::threads Threads>
 void compiled_library_for_registers_of() {}
-template void compiled_library_for_registers_of<sizeof(kernel::batch<float>), VARVE_USE_OPENMP>();
+template void compiled_library_for_registers_of<sizeof(kernel::batch<float>), loop::threads_of_this_build>();
 
 template struct interpreter_layer<grad_interpreter<dynamic_level>>;
 template struct interpreter_layer<jvp_interpreter<dynamic_level>>;

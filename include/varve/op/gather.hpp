@@ -86,17 +86,16 @@ constexpr void scatter_row(index_t n, row_of<R> to, row_of<R const> from, row_of
     for (index_t i = 0; i < n; ++i) add(out[i * to.step + k[i * at.step] * step], x[i * from.step]);
 }
 /// Calls `Row(n, to, from, at, step)` for parts of the rows of an index and of what is walked along with it, when the
-/// indices of the part are in range.
-template <auto Row, class R>
+/// indices of the part are in range. Threads may share the rows where each writes elements of its own.
+template <auto Row, bool Shared = false, class R>
 constexpr void for_indexed_rows(char const* op, index_t size, index_t step, strided<R> const& out,
                                 strided<R const> const& x, strided<std::int64_t const> const& index) {
-  for_each_row(
-      index.sizes,
-      [&](index_t n, auto to, auto from, auto at) {
-        detail::for_checked_indices(op, n, at, size,
-                                    [=](index_t i, index_t m) { Row(m, to.from(i), from.from(i), at.from(i), step); });
-      },
-      out, x, index);
+  auto const row = [&](index_t n, auto to, auto from, auto at) {
+    detail::for_checked_indices(op, n, at, size,
+                                [=](index_t i, index_t m) { Row(m, to.from(i), from.from(i), at.from(i), step); });
+  };
+  if constexpr (Shared) for_each_shared_row(index.sizes, 2, row, out, x, index);
+  else for_each_row(index.sizes, row, out, x, index);
 }
 /// Size of the axis (of a value of rank 0 there is one element, as in PyTorch), and the step along it.
 template <class T>
@@ -133,7 +132,7 @@ struct rules<gather_t> {
                                 strided<std::int64_t const> index) {
     int const a = static_cast<int>(at[0][0]);
     index_t const size = detail::size_along(x, a), step = detail::step_along(x, a);
-    detail::for_indexed_rows<detail::gather_row<R>>("gather", size, step, out, detail::without_axis(x, a), index);
+    detail::for_indexed_rows<detail::gather_row<R>, true>("gather", size, step, out, detail::without_axis(x, a), index);
   }
   template <class Op>
   static constexpr auto jvp(arg_t<0>, Op const& op, value auto const& d, value auto const&, value auto const&,

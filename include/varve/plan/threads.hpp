@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <varve/kernel/threads.hpp>
+#include <varve/core/threads.hpp>
 #include <varve/plan/program.hpp>
 #include <varve/shape/sample.hpp>
 
 /// @file
-/// Loops of fused programs on the threads of OpenMP, where it is on (`VARVE_USE_OPENMP`). Without it nothing of this
-/// file is left in a program.
+/// Loops of fused programs that threads share, where they are on (`VARVE_USE_OPENMP`, `VARVE_USE_THREADS`). Without
+/// them nothing of this file is left in a program.
 ///
 /// The outermost loop of a nest is cut into at most 64 parts of whole vectors when it has 2^15 points, and each of its
 /// steps leaves elements of its own, or all add to numbers in registers. Such numbers are kept one for each part and

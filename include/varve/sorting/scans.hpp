@@ -26,12 +26,27 @@ inline constexpr struct recurrence_t {
 } recurrence{};
 
 namespace detail {
-/// Calls `f(offsets...)` for every row along an axis: where it begins in each operand.
+/// Calls `f(row...)` for every row along an axis: where it begins in each operand. Threads share the rows where `cost`
+/// times the elements is much work: then each has a copy of `f`.
 template <class F, class... T>
-constexpr void for_each_line(dims const& sizes, int axis, F const& f, strided<T> const&... s) {
+constexpr void for_each_line(dims const& sizes, int axis, index_t cost, F&& f, strided<T> const&... s) {
   dims first = sizes;
   if (numel(sizes) == 0) return;
   first[axis] = 1;
+  if constexpr (loop::threaded) {
+    int longest = 0;
+    for (int k = 1; k < first.n; ++k)
+      if (first[k].bits > first[longest].bits) longest = k;
+    return loop::share(first[longest].bits, 1, cost * numel(sizes).bits, [&](index_t from, index_t to) {
+      std::decay_t<F> own = f;
+      dims part = first;
+      part[longest] = to - from;
+      for_each_index(part, [&](dims i) {
+        i[longest] = i[longest].bits + from;
+        own(&s.at(i)...);
+      });
+    });
+  }
   for_each_index(first, [&](dims const& i) { f(&s.at(i)...); });
 }
 /// {axis, start, stop, step} of all but the last (or, where `later`, the first) of an axis.
@@ -77,7 +92,7 @@ struct rules<recurrence_t> {
     index_t const n = out.sizes[axis], sa = a.strides[axis], sb = b.strides[axis], so = out.strides[axis];
     bool const reverse = at[1][0] != 0;
     detail::for_each_line(
-        out.sizes, axis,
+        out.sizes, axis, 4,
         [&](R* y, T const* p, T const* q) {
           R last{};
           for (index_t j = 0; j < n; ++j) {
@@ -169,7 +184,7 @@ struct rules<running_place_t> : detail::places_along<running_place_t> {
     index_t const n = out.sizes[axis], sx = x.strides[axis], so = out.strides[axis];
     bool const least = at[1][0] != 0;
     detail::for_each_line(
-        out.sizes, axis,
+        out.sizes, axis, 4,
         [&](R* y, T const* p) {
           index_t best = 0;
           T b = p[0];

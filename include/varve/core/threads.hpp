@@ -2,9 +2,11 @@
 #pragma once
 #include <varve/core/error.hpp>
 #include <varve/core/extent.hpp>
+#include <varve/core/thread_pool.hpp>
 
 #include <cstddef>
 #include <exception>
+#include <type_traits>
 #if VARVE_USE_OPENMP
 #ifndef _OPENMP
 #error "varve: VARVE_USE_OPENMP needs a compiler that is told to use OpenMP: -fopenmp"
@@ -13,24 +15,29 @@
 #endif
 
 /// @file
-/// Work that the threads of OpenMP share, where it is on (`VARVE_USE_OPENMP`). Without it nothing of this is left in a
-/// program.
+/// Work that threads share: those of OpenMP where it is on (`VARVE_USE_OPENMP`), else those of a pool of the library
+/// (`VARVE_USE_THREADS`). Without both nothing of this is left in a program.
 ///
 /// What threads share is cut into parts by its sizes alone, so that results do not depend on how many threads there
 /// are. Inside of a parallel region of the caller everything runs on the calling thread.
 namespace varve {
 
-/// The threads that kernels share long work among from now on, on this thread (`torch.set_num_threads`): at least 1.
-/// Without OpenMP it does nothing.
+/// How many threads share long work from now on (`torch.set_num_threads`): at least 1. With OpenMP this is said of work
+/// that the calling thread begins, with the library's pool of all work. Does nothing without both.
 inline void set_num_threads([[maybe_unused]] int n) {
 #if VARVE_USE_OPENMP
   omp_set_num_threads(n > 1 ? n : 1);
+#elif VARVE_USE_THREADS
+  loop::thread_pool::of_process().resize(n);
 #endif
 }
-/// How many there are: 1 without OpenMP (`torch.get_num_threads`).
+/// How many threads share long work (`torch.get_num_threads`): at first as many as the machine has. 1 without OpenMP
+/// and without the library's pool.
 inline int get_num_threads() {
 #if VARVE_USE_OPENMP
   return omp_get_max_threads();
+#elif VARVE_USE_THREADS
+  return loop::thread_pool::of_process().size();
 #else
   return 1;
 #endif
@@ -38,8 +45,12 @@ inline int get_num_threads() {
 
 namespace loop {
 
-/// Whether threads share loops.
-inline constexpr bool threaded = VARVE_USE_OPENMP;
+/// Whose threads share loops.
+enum class threads { none, of_openmp, of_pool };
+inline constexpr threads threads_of_this_build = VARVE_USE_OPENMP    ? threads::of_openmp
+                                                 : VARVE_USE_THREADS ? threads::of_pool
+                                                                     : threads::none;
+inline constexpr bool threaded = threads_of_this_build != threads::none;
 /// Points of the iteration space that a loop must have before threads share it, and that a part must have.
 inline constexpr index_t shared_points = 1 << 15, part_points = 1 << 12;
 
@@ -60,8 +71,10 @@ struct loop_parts {
   constexpr index_t begin(int k) const { return k == count ? extent : units * k / count * unit; }
 };
 
+#if VARVE_USE_OPENMP || !VARVE_USE_THREADS
 /// Is this thread one of several that share something larger? Then its own work is not shared.
 inline constinit thread_local bool runs_a_part = false;
+#endif
 /// Calls `f(k)` for parts 0, 1, ..., each on one of the threads; inside of a parallel region of the caller on the
 /// calling one. What the first part to throw throws (an integer divided by 0) is thrown again when all have ended.
 template <class F>
@@ -80,6 +93,9 @@ VARVE_INLINE void for_each_part(int parts, F const& f) {
     if (thrown) std::rethrow_exception(thrown);
     return;
   }
+#elif VARVE_USE_THREADS
+  if (parts > 1 && !runs_a_part)
+    return thread_pool::of_process().run(parts, [](void const* data, int k) { (*static_cast<F const*>(data))(k); }, &f);
 #endif
   for (int k = 0; k < parts; ++k) f(k);
 }
@@ -87,6 +103,8 @@ VARVE_INLINE void for_each_part(int parts, F const& f) {
 inline int most_threads() {
 #if VARVE_USE_OPENMP
   return runs_a_part || omp_in_parallel() ? 1 : omp_get_max_threads();
+#elif VARVE_USE_THREADS
+  return runs_a_part ? 1 : get_num_threads();
 #else
   return 1;
 #endif
@@ -94,8 +112,9 @@ inline int most_threads() {
 /// Calls `f(from, to)` for parts of 0 to `extent`, of whole `unit`s but for the last, that together are all of it,
 /// where the work of `points` elements is worth it; else once.
 template <class F>
-VARVE_INLINE void share(index_t extent, index_t unit, index_t points, F const& f) {
+VARVE_INLINE constexpr void share(index_t extent, index_t unit, index_t points, F const& f) {
   if constexpr (threaded) {
+    if (std::is_constant_evaluated()) return f(index_t{0}, extent);
     if (loop_parts const parts(extent, unit, points); parts.count > 1 && most_threads() > 1) [[unlikely]]
       return for_each_part(parts.count, [&](int k) { f(parts.begin(k), parts.begin(k + 1)); });
   }
