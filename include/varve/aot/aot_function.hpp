@@ -4,6 +4,7 @@
 #include <varve/aot/min_cut.hpp>
 #include <varve/compile/compiled_function.hpp>
 #include <varve/compile/versions.hpp>
+#include <varve/core/spin_lock.hpp>
 #include <varve/fuse/graph.hpp>
 #include <varve/pass/optimize.hpp>
 
@@ -46,6 +47,13 @@ struct aot_options {
 };
 
 namespace detail {
+/// What `compile(f, backend)` compiles ahead of time with.
+template <class B>
+aot_options by_backend(B const& with) {
+  aot_options how{.fw_compiler = with};
+  if constexpr (requires { B::takes_symbolic_sizes; }) how.automatic_dynamic = B::takes_symbolic_sizes;
+  return how;
+}
 /// Programs that are traced with their gradients and compiled ahead of time.
 template <class T = tensor>
 std::shared_ptr<function_programs> ahead_of_time_programs(aot_options how);
@@ -273,9 +281,25 @@ auto aot_function(F f, aot_options how) {
 template <class F, class B>
   requires std::is_invocable_r_v<boxed_function, B const&, graph const&>
 auto compile(F f, B const& with) {
-  aot_options how{.fw_compiler = with};
-  if constexpr (requires { B::takes_symbolic_sizes; }) how.automatic_dynamic = B::takes_symbolic_sizes;
-  return aot_function(std::move(f), std::move(how));
+  return aot_function(std::move(f), detail::by_backend(with));
 }
+
+/// From now on `compile(f)` does what `compile(f, backend)` does (`torch.compiler.set_default_backend`), in all
+/// threads; functions that were compiled before stay as they are. `set_default_backend(nullptr)` takes it back.
+template <class B>
+  requires std::is_invocable_r_v<boxed_function, B const&, graph const&>
+void set_default_backend(B const& backend) {
+  static std::shared_ptr<B const> chosen;
+  static detail::spin_lock lock;
+  detail::spin_lock::held const on(lock);
+  chosen = std::make_shared<B const>(backend);
+  detail::default_programs.store(
+      [] {
+        detail::spin_lock::held const here(lock);
+        return detail::ahead_of_time_programs<>(detail::by_backend(*chosen));
+      },
+      std::memory_order_release);
+}
+inline void set_default_backend(std::nullptr_t) { detail::default_programs.store(nullptr, std::memory_order_release); }
 
 } // namespace varve

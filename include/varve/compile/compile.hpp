@@ -207,11 +207,13 @@ template std::shared_ptr<function_programs> fused_programs<tensor>(graph_fuser, 
 /// trace: use `where` or `cond` where they depend on values of arguments. Functions with effects (`print`), or with
 /// values of small or complex dtypes on the way, run operator by operator. Gradients: `compile(grad(f))`.
 /// Where transforms, modes or autograd watch, the call runs `f` itself, operator by operator. Errors: those of
-/// `make_fx` and `fuse(graph)` at the first call.
+/// `make_fx` and `fuse(graph)` at the first call. `set_default_backend` has it do what `compile(f, backend)` does.
 template <class F>
 auto compile(F f) {
+  auto const other = detail::default_programs.load(std::memory_order_acquire);
   return compiled_function<F>(
-      std::move(f), detail::fused_programs<>(&detail::fused_by<dependent<void, F>>, detail::program_form::fastest));
+      std::move(f),
+      other ? other() : detail::fused_programs<>(&detail::fused_by<dependent<void, F>>, detail::program_form::fastest));
 }
 /// ... fused in another way: `compile(f, fast_math)`.
 template <class F, std::same_as<fast_math_t> How>

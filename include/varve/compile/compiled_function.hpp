@@ -2,6 +2,7 @@
 #pragma once
 #include <varve/trace/boxed_call.hpp>
 
+#include <atomic>
 #include <string>
 
 namespace varve {
@@ -20,6 +21,9 @@ public:
   /// What a call would run, and if nothing, why not the program that was called last.
   virtual std::string explain(boxed_call const& call) const = 0;
 };
+/// What `compile(f)` makes programs with where `set_default_backend` says so; null: as `compile` describes.
+using programs_maker = std::shared_ptr<function_programs> (*)();
+inline constinit std::atomic<programs_maker> default_programs = nullptr;
 } // namespace detail
 
 /// A function of tensors that runs as programs which are made of it when it is called: what `compile` and

@@ -87,11 +87,13 @@ private:
   void build() {
     auto const compile = [&] {
       bool made = false;
-      auto const library = native_build(how_, stops_)(text_, made);
+      native_build native(how_, stops_);
+      auto const library = native(text_, made);
       auto const f = reinterpret_cast<entry>(native_function(library, "varve_program"));
       (made ? cpp_counted.compiled : cpp_counted.from_disk).fetch_add(1, std::memory_order_relaxed);
       cpp_counted.waiting.fetch_sub(1, std::memory_order_relaxed);
       run_.store(f, std::memory_order_release);
+      if (made) native.precompile();
     };
     detail::attempt<std::exception>(compile, [this](std::exception const& e) { stays(e.what()); });
     text_.clear();
@@ -102,8 +104,10 @@ private:
 namespace backends {
 /// `compile(f, backends::cpp)`: each program is written as C++ (`emit_cpp`), compiled by the system's compiler into a
 /// shared library, and loaded; it is kept on disk, by its text, the compiler, the flags and varve's headers, for other
-/// processes and later ones. Until it is there, and where there is no compiler, or the graph has an operator without a
-/// text, calls run by `backends::fused`; the latter is reported. `backends::cpp.with({.wait = true})`: other options.
+/// processes and later ones. With the first program varve's kernels are precompiled there (20 to 90 MB), so that each
+/// further one takes the compiler half a second to a second. Until it is there, and where there is no compiler, or the
+/// graph has an operator without a text, calls run by `backends::fused`; the latter is reported.
+/// `backends::cpp.with({.wait = true})`: other options.
 struct cpp_t {
   std::shared_ptr<cpp_options const> how{};
 

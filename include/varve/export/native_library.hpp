@@ -41,11 +41,11 @@ inline void say_why_not_native(std::string const& why) {
 struct cpp_options {
   /// The compiler; empty: `CXX` of the environment, or `c++`.
   std::string compiler{};
-  /// Beside `-std=c++20 -shared -fPIC`, what hides the library's names, and the path of varve's headers; empty: `-O3
-  /// -march=native -DNDEBUG`.
+  /// Beside `-std=c++20 -shared -fPIC`, what hides the library's names, the path of varve's headers, and `-fopenmp` in
+  /// a program that uses it; empty: `-O3 -march=native -DNDEBUG`.
   std::vector<std::string> flags{};
-  /// Where libraries are kept; empty: `VARVE_CACHE_DIR`, `XDG_CACHE_HOME`/varve or `HOME`/.cache/varve. It is made for
-  /// this user alone, and one that others may write into is refused.
+  /// Where libraries are kept, and varve's kernels, precompiled; empty: `VARVE_CACHE_DIR`, `XDG_CACHE_HOME`/varve or
+  /// `HOME`/.cache/varve. It is made for this user alone, and one that others may write into is refused.
   std::filesystem::path cache{};
   /// Where `varve/` lies; empty: `VARVE_INCLUDE_DIR`, or where this header was when the program was compiled.
   std::filesystem::path include{};
@@ -84,27 +84,71 @@ public:
     find_cache();
   }
   /// The library of a text: `made` says whether it was compiled now.
-  std::filesystem::path operator()(std::string const& text, bool& made) const {
-    std::vector<std::string> command{how_.compiler,
-                                     "-std=c++20",
-                                     "-shared",
-                                     "-fPIC",
-                                     "-fvisibility=hidden",
-                                     "-fvisibility-inlines-hidden",
-                                     "-I" + how_.include.string()};
-    command.insert(command.end(), how_.flags.begin(), how_.flags.end());
-    std::string all = text + headers_now() + compiler_now();
-    for (std::string const& word : command) all += '\n' + word;
-    std::string const name = name_of_text(all);
+  std::filesystem::path operator()(std::string const& text, bool& made) {
+    command_ = {how_.compiler,
+                "-std=c++20",
+                "-shared",
+                "-fPIC",
+                "-fvisibility=hidden",
+                "-fvisibility-inlines-hidden",
+                "-I" + how_.include.string()};
+    if (VARVE_USE_OPENMP) command_.push_back("-fopenmp"); // threads share loops of programs where they share others
+    command_.insert(command_.end(), how_.flags.begin(), how_.flags.end());
+    std::string with = headers_now() + compiler_now();
+    for (std::string const& word : command_) with += '\n' + word;
+    std::string const name = name_of_text(text + with);
+    kernels_ = how_.cache / (name_of_text(with) + ".hpp");
     std::filesystem::path const library = how_.cache / (name + ".so");
     made = !std::filesystem::exists(library);
-    if (made) compile(text, name, std::move(command), library);
+    if (made) compile(text, name, library);
     return library;
+  }
+  /// Precompiles the headers of varve that programs include, if nobody did: the next program then takes a third of the
+  /// time. What goes wrong is left alone.
+  void precompile() const {
+    std::error_code none;
+    if (std::filesystem::exists(precompiled(), none)) return;
+    own_files const made(kernels_.string());
+    std::string text;
+    for (char const* header :
+         {"cstddef", "cstdint", "cstring", "limits", "memory", "stdexcept", "utility", "varve/core/dims.hpp",
+          "varve/kernel/convert.hpp", "varve/kernel/math.hpp", "varve/kernel/matmul.hpp",
+          "varve/kernel/matmul_fixed.hpp", "varve/kernel/convolution.hpp", "varve/core/threads.hpp",
+          "varve/kernel/vector_loop.hpp"})
+      text += std::string("#include <") + header + ">\n";
+    // What is precompiled is named as the file that it is of, which another process may be reading.
+    if (!std::filesystem::exists(kernels_, none)) {
+      if (!(std::ofstream(made.source) << text << std::flush)) return;
+      if (std::rename(made.source.c_str(), kernels_.c_str()) != 0) return;
+    }
+    std::vector<std::string> command = command_;
+    for (std::string const& word :
+         {std::string("-x"), std::string("c++-header"), kernels_.string(), std::string("-o"), made.object})
+      command.push_back(word);
+    if (run(command, made.log) == 0) std::rename(made.object.c_str(), precompiled().c_str());
   }
 
 private:
   cpp_options how_;
   std::atomic<bool> const& stops_;
+  std::vector<std::string> command_{};
+  std::filesystem::path kernels_{}; // the header that includes what programs do
+
+  std::filesystem::path precompiled() const { return kernels_.string() + ".gch"; }
+
+  /// Names of files that nobody else uses, which are removed at the end.
+  struct own_files {
+    std::string source, object, log;
+    explicit own_files(std::string const& name) {
+      static std::atomic<unsigned> count{0};
+      std::string const mine = name + '.' + std::to_string(::getpid()) + '.' + std::to_string(count.fetch_add(1));
+      source = mine + ".cpp", object = mine + ".so", log = mine + ".log";
+    }
+    own_files(own_files const&) = delete;
+    ~own_files() {
+      for (std::string const& f : {source, object, log}) ::unlink(f.c_str());
+    }
+  };
 
   [[noreturn]] static void fail(std::string const& why) { refuse::with<value_error>(why.c_str()); }
   void find_headers() {
@@ -138,7 +182,7 @@ private:
   std::string headers_now() const {
     std::string r;
     std::error_code none;
-    for (char const* folder : {"varve/core", "varve/kernel"})
+    for (char const* folder : {"varve/core", "varve/kernel", "varve/op", "varve/rule", "varve/special"})
       for (auto const& f : std::filesystem::directory_iterator(how_.include / folder, none)) {
         struct stat s{};
         if (::stat(f.path().c_str(), &s) == 0)
@@ -166,26 +210,27 @@ private:
     fail("there is no compiler " + how_.compiler + "; set CXX");
   }
   /// Whole libraries only are seen by others, whoever writes them at the same time.
-  void compile(std::string const& text, std::string const& name, std::vector<std::string> command,
-               std::filesystem::path const& library) const {
-    static std::atomic<unsigned> count{0};
-    std::string const mine =
-        (how_.cache / (name + '.' + std::to_string(::getpid()) + '.' + std::to_string(count.fetch_add(1)))).string();
-    std::string const source = mine + ".cpp", object = mine + ".so", log = mine + ".log";
-    struct cleaner {
-      std::string files[3];
-      ~cleaner() {
-        for (std::string const& f : files) ::unlink(f.c_str());
-      }
-    } const on_exit{{source, object, log}};
-    if (!(std::ofstream(source) << text << std::flush)) fail("the file " + source + " cannot be written");
-    for (std::string const& word : {std::string("-o"), object, source}) command.push_back(word);
-    if (int const code = run(command, log); code != 0) {
+  void compile(std::string const& text, std::string const& name, std::filesystem::path const& library) const {
+    own_files const made((how_.cache / name).string());
+    if (!(std::ofstream(made.source) << text << std::flush)) fail("the file " + made.source + " cannot be written");
+    std::vector<std::string> command = command_;
+    for (std::string const& word : {std::string("-o"), made.object, made.source}) command.push_back(word);
+    std::error_code none;
+    if (std::filesystem::exists(precompiled(), none)) {
+      std::vector<std::string> faster = command;
+      faster.insert(faster.end(), {"-include", kernels_.string()});
+      if (run(faster, made.log) == 0) return keep(made.object, library);
+      std::filesystem::remove(precompiled(), none); // it may be damaged
+    }
+    if (int const code = run(command, made.log); code != 0) {
       std::string line;
-      std::ifstream in(log);
+      std::ifstream in(made.log);
       while (std::getline(in, line) && line.find("error") == std::string::npos) {}
       fail(command[0] + " gave " + std::to_string(code) + (line.empty() ? "" : ": " + line));
     }
+    keep(made.object, library);
+  }
+  static void keep(std::string const& object, std::filesystem::path const& library) {
     if (std::rename(object.c_str(), library.c_str()) != 0) fail("the file " + library.string() + " cannot be made");
   }
   /// Runs a command to its end, or kills it when nobody waits for it any more.
