@@ -102,3 +102,48 @@ TEST_CASE("optim: clip_grad_norm and schedules", "[optim]") {
   CHECK(optim::warmup(9, 4) == 1);
   CHECK(optim::decay(7, 3, 0.5) == 0.25);
 }
+
+TEST_CASE("optim: tensors take one pass, or operators where something watches, to the same numbers", "[optim]") {
+  optim::adam const o{.lr = 0.1, .weight_decay = 0.01};
+  for (vv::dtype const t : {vv::dtype::float32, vv::dtype::float64}) {
+    std::vector<tensor> p, g;
+    for (vv::index_t const n : {0, 1, 7, 4099}) {
+      p.push_back(vv::sin(vv::arange(n, t))), g.push_back(vv::cos(vv::arange(n, t) * 3.0));
+    }
+    p.push_back(vv::transpose(vv::reshape(vv::arange(6, t), {2, 3})));
+    g.push_back(vv::transpose(vv::reshape(vv::arange(6, t), {2, 3})));
+    auto const steps = [&](auto const& from, auto const& by) {
+      auto now = from;
+      auto s = o.init(now);
+      for (int k = 0; k < 3; ++k) o.step(now, by, s);
+      return now;
+    };
+    // What a trace writes down are operators.
+    std::vector<tensor> right;
+    for (std::size_t k = 0; k < p.size(); ++k) {
+      auto const one = [&](tensor const& x, tensor const& y) { return steps(std::vector{x}, std::vector{y})[0]; };
+      right.push_back(vv::interpret(vv::make_fx(one)(p[k], g[k]), vv::boxed_args(p[k], g[k]))[0]);
+    }
+    auto const fast = steps(p, g);
+    for (std::size_t k = 0; k < p.size(); ++k) {
+      CHECK(fast[k].sizes() == right[k].sizes());
+      CHECK(fast[k].dtype() == t);
+      CHECK(vv::allclose(fast[k], right[k], 1e-5, 1e-6));
+    }
+    // A parameter with a history: the step is recorded, as any computation is.
+    tensor leaf = vv::clone(p[2]);
+    leaf.requires_grad_();
+    auto const y = steps(std::vector{leaf}, std::vector{g[2]});
+    CHECK(y[0].requires_grad());
+    CHECK(vv::allclose(y[0].detach(), right[2], 1e-5, 1e-6));
+  }
+}
+
+TEST_CASE("optim: a step that throws leaves parameters and state as they were", "[optim]") {
+  optim::sgd const o{.lr = 0.5, .momentum = 0.9};
+  std::vector<tensor> p{tensor({1.0, 2.0}), tensor({3.0, 4.0, 5.0})}, g{tensor({1.0, 1.0}), tensor({1.0, 1.0})};
+  auto s = o.init(p);
+  CHECK_THROWS_AS(o.step(p, g, s), vv::shape_error);
+  CHECK(p[0][0].item() == 1);
+  CHECK(s.velocity[0][0].item() == 0);
+}

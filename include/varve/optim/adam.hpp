@@ -37,16 +37,14 @@ struct adam {
   constexpr void step(P& parameters, G const& gradients, S& s) const {
     ++s.steps;
     double const by_loss = decoupled ? 0 : weight_decay, by_itself = decoupled ? 1 - lr * weight_decay : 1;
-    auto const d = detail::updated(
-        [&](auto const& p, auto const& g) { return by_loss == 0 ? g * 1.0 : g + p * by_loss; }, parameters, gradients);
-    s.first = detail::updated([&](auto const& m, auto const& g) { return m * beta1 + g * (1 - beta1); }, s.first, d);
-    s.second =
-        detail::updated([&](auto const& v, auto const& g) { return v * beta2 + g * g * (1 - beta2); }, s.second, d);
     double const rate = lr / (1 - detail::power(beta1, s.steps)), seen = 1 - detail::power(beta2, s.steps);
-    parameters =
-        detail::updated([&](auto const& p, auto const& m,
-                            auto const& v) { return p * by_itself - m * rate / (varve::sqrt(v * (1 / seen)) + eps); },
-                        parameters, s.first, s.second);
+    detail::update(
+        [=, o = *this](auto const& p, auto const& g, auto const& m, auto const& v) {
+          auto const d = by_loss == 0 ? g * 1.0 : g + p * by_loss;
+          auto const first = m * o.beta1 + d * (1 - o.beta1), second = v * o.beta2 + d * d * (1 - o.beta2);
+          return std::tuple(p * by_itself - first * rate / (detail::root(second * (1 / seen)) + o.eps), first, second);
+        },
+        parameters, gradients, s.first, s.second);
   }
 };
 /// AdamW: `adamw(1e-3)`, `adamw(1e-3, 0.1)`.

@@ -24,7 +24,7 @@ constexpr double clip_grad_norm(G& gradients, double max_norm) {
       gradients);
   double const norm = varve::sqrt(square), scale = max_norm / (norm + 1e-6);
   if (scale < 1)
-    gradients = detail::updated([&](auto const& g, auto const&) { return g * scale; }, gradients, gradients);
+    detail::update([=](auto const& g, auto const&) { return std::tuple(g * scale); }, gradients, gradients);
   return norm;
 }
 

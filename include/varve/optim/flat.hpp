@@ -30,17 +30,6 @@ constexpr auto as_vector(X const& x) {
         varve::detail::reshape_to(x, on_dims([](dims const& s) { return dims{numel(s)}; }, shape_of(x))));
   else return std::tuple<>();
 }
-/// Does a run tell how many leaves there are, or their shapes?
-template <class T>
-consteval bool is_of_tensors() {
-  if constexpr (varve::detail::is_run_time_node<T>) return true;
-  else if constexpr (is_tree_node<T>)
-    return []<class... E>(std::type_identity<std::tuple<E...>>) {
-      return (is_of_tensors<E>() || ...);
-    }(std::type_identity<varve::detail::elements_of<T>>{});
-  else if constexpr (is_parameter<T>) return std::is_same_v<T, tensor>;
-  else return false;
-}
 /// All parameters of a tree in one vector, in order.
 template <class Tree>
 constexpr auto flat(Tree const& tree) {

@@ -29,15 +29,14 @@ struct rmsprop {
   /// One step: writes new parameters and what is kept of them.
   template <class P, class G, class S>
   constexpr void step(P& parameters, G const& gradients, S& s) const {
-    auto const d = detail::updated(
-        [&](auto const& p, auto const& g) { return weight_decay == 0 ? g * 1.0 : g + p * weight_decay; }, parameters,
-        gradients);
-    s.squares =
-        detail::updated([&](auto const& v, auto const& g) { return v * alpha + g * g * (1 - alpha); }, s.squares, d);
-    s.velocity = detail::updated(
-        [&](auto const& b, auto const& g, auto const& v) { return b * momentum + g / (varve::sqrt(v) + eps); },
-        s.velocity, d, s.squares);
-    parameters = detail::updated([&](auto const& p, auto const& b) { return p - b * lr; }, parameters, s.velocity);
+    detail::update(
+        [o = *this](auto const& p, auto const& g, auto const& squares, auto const& velocity) {
+          auto const d = o.weight_decay == 0 ? g * 1.0 : g + p * o.weight_decay;
+          auto const v = squares * o.alpha + d * d * (1 - o.alpha);
+          auto const b = velocity * o.momentum + d / (detail::root(v) + o.eps);
+          return std::tuple(p - b * o.lr, v, b);
+        },
+        parameters, gradients, s.squares, s.velocity);
   }
 };
 

@@ -30,20 +30,19 @@ struct sgd {
   /// One step: writes new parameters and what is kept of them.
   template <class P, class G, class S>
   constexpr void step(P& parameters, G const& gradients, S& s) const {
-    auto const decayed = detail::updated(
-        [&](auto const& p, auto const& g) { return weight_decay == 0 ? g * 1.0 : g + p * weight_decay; }, parameters,
-        gradients);
     double const part = s.steps == 0 ? 1 : 1 - dampening; // the first velocity is the gradient
     ++s.steps;
-    if (momentum == 0) {
-      parameters = detail::updated([&](auto const& p, auto const& d) { return p - d * lr; }, parameters, decayed);
-      return;
-    }
-    s.velocity =
-        detail::updated([&](auto const& v, auto const& d) { return v * momentum + d * part; }, s.velocity, decayed);
-    parameters = detail::updated([&](auto const& p, auto const& d,
-                                     auto const& v) { return nesterov ? p - (d + v * momentum) * lr : p - v * lr; },
-                                 parameters, decayed, s.velocity);
+    auto const decayed = [by = weight_decay](auto const& p, auto const& g) { return by == 0 ? g * 1.0 : g + p * by; };
+    if (momentum == 0)
+      return detail::update(
+          [=, rate = lr](auto const& p, auto const& g) { return std::tuple(p - decayed(p, g) * rate); }, parameters,
+          gradients);
+    detail::update(
+        [=, o = *this](auto const& p, auto const& g, auto const& before) {
+          auto const d = decayed(p, g), v = before * o.momentum + d * part;
+          return std::tuple(o.nesterov ? p - (d + v * o.momentum) * o.lr : p - v * o.lr, v);
+        },
+        parameters, gradients, s.velocity);
   }
 };
 
