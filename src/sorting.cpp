@@ -9,5 +9,6 @@ namespace varve::detail {
 template struct library_operator<recurrence_t, 2>;
 template struct library_operator<running_place_t, 2>;
 template struct library_operator<argsort_t, 3>;
+template struct library_operator<kth_place_t, 2>;
 template struct library_operator<scatter_by_t, 2>;
 } // namespace varve::detail

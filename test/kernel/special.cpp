@@ -53,8 +53,6 @@ TEST_CASE("special functions: one step is enough for floats, and low and high en
     return [f](long double x) { return f(static_cast<double>(x), 2); };
   };
   CHECK(worst(single(k::distribution::erfinv), twice(k::distribution::erfinv), -0.9999, 0.9999) < 0x1p-23);
-  CHECK(worst(single(k::distribution::ndtri), twice(k::distribution::ndtri), 1e-30, 0.49) < 0x1p-23);
-  CHECK(worst(single(k::distribution::ndtri), twice(k::distribution::ndtri), 0.51, 0.9999) < 0x1p-23);
   for (int e = -300; e < -1; e += 7) { // far down: the logarithm says how near it is
     double const p = std::ldexp(1.0, e);
     auto const x = static_cast<long double>(k::distribution::ndtri(p));

@@ -101,23 +101,41 @@ constexpr double log_ndtr(double x, bool single = false) {
   if (x == -infinity) return x;
   return kernel::log(scaled_above(-x * root_half, single) / 2) - x * x / 2;
 }
-/// Where the normal distribution function is p, for p <= 1/2: from a place near it (within 5e-4: Abramowitz and Stegun
-/// 26.2.23) by Halley's steps on its logarithm, whose derivatives are s = sqrt(2/pi) / (e^(x^2/2) erfc(-x/sqrt 2)) and
-/// -s (x + s). One step is enough for a float, two for a double.
-constexpr double ndtri_lower(double p, int steps) {
-  double const l = kernel::log(p), t = kernel::sqrt(-2 * l);
-  double x = (2.515517 + t * (0.802853 + t * 0.010328)) / (1 + t * (1.432788 + t * (0.189269 + t * 0.001308))) - t;
-  for (int k = 0; k < steps; ++k) {
-    double const e = erfcx(-x * root_half, steps == 1), s = 0.79788456080286535588 / e;
-    double const f = kernel::log(e / 2) - x * x / 2 - l;
-    x -= f / s / (1 + f * (x + s) / (2 * s));
+/// Quotients of polynomials for `ndtri`, of Wichura (Algorithm AS 241, Applied Statistics 37, 1988): around 1/2, and of
+/// sqrt(-log p) up to 5 and beyond.
+struct normal_quantile {
+  static constexpr double near_half[2][8] = {
+      {3.3871328727963666080e0, 1.3314166789178437745e+2, 1.9715909503065514427e+3, 1.3731693765509461125e+4,
+       4.5921953931549871457e+4, 6.7265770927008700853e+4, 3.3430575583588128105e+4, 2.5090809287301226727e+3},
+      {1, 4.2313330701600911252e+1, 6.8718700749205790830e+2, 5.3941960214247511077e+3, 2.1213794301586595867e+4,
+       3.9307895800092710610e+4, 2.8729085735721942674e+4, 5.2264952788528545610e+3}};
+  static constexpr double up_to_five[2][8] = {
+      {1.42343711074968357734e0, 4.63033784615654529590e0, 5.76949722146069140550e0, 3.64784832476320460504e0,
+       1.27045825245236838258e0, 2.41780725177450611770e-1, 2.27238449892691845833e-2, 7.74545014278341407640e-4},
+      {1, 2.05319162663775882187e0, 1.67638483018380384940e0, 6.89767334985100004550e-1, 1.48103976427480074590e-1,
+       1.51986665636164571966e-2, 5.47593808499534494600e-4, 1.05075007164441684324e-9}};
+  static constexpr double beyond[2][8] = {
+      {6.65790464350110377720e0, 5.46378491116411436990e0, 1.78482653991729133580e0, 2.96560571828504891230e-1,
+       2.65321895265761230930e-2, 1.24266094738807843860e-3, 2.71155556874348757815e-5, 2.01033439929228813265e-7},
+      {1, 5.99832206555887937690e-1, 1.36929880922735805310e-1, 1.48753612908506148525e-2, 7.86869131145613259100e-4,
+       1.84631831751005468180e-5, 1.42151175831644588870e-7, 2.04426310338993978564e-15}};
+  static constexpr double quotient(double const (&c)[2][8], double z) {
+    double above = c[0][7], below = c[1][7];
+    for (int k = 6; k >= 0; --k) above = above * z + c[0][k], below = below * z + c[1][k];
+    return above / below;
   }
-  return x;
-}
-constexpr double ndtri(double p, int steps = 2) {
+};
+/// Where the normal distribution function is p, within a few units of the last place.
+constexpr double ndtri(double p) {
+  using quantile = normal_quantile;
   if (!(p >= 0 && p <= 1)) return nan;
   if (p == 0 || p == 1) return p == 0 ? -infinity : infinity;
-  return p <= 0.5 ? ndtri_lower(p, steps) : -ndtri_lower(1 - p, steps);
+  double const q = p - 0.5;
+  if (q >= -0.425 && q <= 0.425) return q * quantile::quotient(quantile::near_half, 0.180625 - q * q);
+  double const r = kernel::sqrt(-kernel::log(q < 0 ? p : 1 - p));
+  double const x =
+      r <= 5 ? quantile::quotient(quantile::up_to_five, r - 1.6) : quantile::quotient(quantile::beyond, r - 5);
+  return q < 0 ? -x : x;
 }
 /// Of small numbers by the first terms of its series (within 2e-4) and Halley's steps on erf.
 constexpr double erfinv(double y, int steps = 2) {
@@ -126,7 +144,7 @@ constexpr double erfinv(double y, int steps = 2) {
   if (a == 1) return y < 0 ? -infinity : infinity;
   if (y == 0) return y;
   double x = 0;
-  if (a > 0.5) x = -ndtri_lower((1 - a) / 2, steps) * root_half;
+  if (a > 0.5) x = -ndtri((1 - a) / 2) * root_half;
   else {
     double const z = a * a;
     x = a * (0.886226925452758 + z * (0.232013666534654 + z * (0.127556175305598 + z * 0.086552129241547)));

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/core/dims.hpp>
+#include <varve/core/threads.hpp>
 
 #include <cstdint>
 #include <limits>
 #include <type_traits>
 
 /// @file
-/// Greatest elements of the windows of images in memory, and where they lie.
+/// Windows of images in memory: their greatest elements, and where they lie, and their sums.
 namespace varve::kernel {
 
 /// Windows over up to three dimensions (those that are missing come first, and have one element).
@@ -31,15 +32,22 @@ struct pool_windows {
 };
 
 namespace detail {
+/// The windows of a row whose element k of the last axis lies inside: the first, the end of them, and where that of
+/// window 0 would be.
+struct inside_row {
+  index_t first, stop, shift;
+  inside_row(pool_windows const& w, index_t k) : shift(k * w.dilation[2] - w.margin[2]) {
+    index_t const step = w.step[2], room = w.in[2] - shift, end = room <= 0 ? 0 : (room + step - 1) / step;
+    first = shift >= 0 ? 0 : (step - 1 - shift) / step;
+    stop = end < w.out[2] ? end : w.out[2];
+  }
+};
 /// Takes element k of the last axis of each window of a row: `x` is the row of the image that begins at place `from`.
 template <class T>
 void pool_row(pool_windows const& w, index_t k, T const* x, index_t from, T* best, std::int64_t* at) {
-  index_t const step = w.step[2], shift = k * w.dilation[2] - w.margin[2];
-  index_t first = shift >= 0 ? 0 : (step - 1 - shift) / step;
-  index_t const room = w.in[2] - shift, end = room <= 0 ? 0 : (room + step - 1) / step;
-  index_t const stop = end < w.out[2] ? end : w.out[2];
-  for (; first < stop; ++first) {
-    index_t const place = first * step + shift;
+  inside_row const in(w, k);
+  for (index_t first = in.first; first < in.stop; ++first) {
+    index_t const place = first * w.step[2] + in.shift;
     T const v = x[place], b = best[first];
     bool take = v > b;
     if constexpr (std::is_floating_point_v<T>) take = take | ((v != v) & (b == b));
@@ -48,6 +56,35 @@ void pool_row(pool_windows const& w, index_t k, T const* x, index_t from, T* bes
   }
 }
 } // namespace detail
+
+/// Calls `row(x)` for each row of an image that one of the windows (i, j, all) has elements in: where it begins.
+template <class F>
+void for_rows_of_windows(pool_windows const& w, index_t i, index_t j, F const& row) {
+  for (index_t p = 0; p < w.size[0]; ++p)
+    for (index_t q = 0; q < w.size[1]; ++q) {
+      index_t const a = w.place(0, i, p), b = w.place(1, j, q);
+      if (a >= 0 && a < w.in[0] && b >= 0 && b < w.in[1]) row((a * w.in[1] + b) * w.in[2]);
+    }
+}
+
+/// The sums of the elements of each window of `lead` images, which threads share.
+template <class T>
+void sum_pool(index_t lead, pool_windows const& w, T const* x, T* sums) {
+  varve::loop::share(lead * w.out[0], 1, lead * w.count() * w.size[0] * w.size[1], [&](index_t from, index_t to) {
+    for (; from < to; ++from)
+      for (index_t j = 0; j < w.out[1]; ++j) {
+        T* const y = sums + (from * w.out[1] + j) * w.out[2];
+        for (index_t o = 0; o < w.out[2]; ++o) y[o] = T(0);
+        kernel::for_rows_of_windows(w, from % w.out[0], j, [&](index_t begin) {
+          T const* const r = x + from / w.out[0] * w.elements() + begin;
+          for (index_t k = 0; k < w.size[2]; ++k) {
+            detail::inside_row const in(w, k);
+            for (index_t o = in.first; o < in.stop; ++o) y[o] += r[o * w.step[2] + in.shift];
+          }
+        });
+      }
+  });
+}
 
 /// The greatest element (the first NaN, if there is one) of each window of `lead` images, and its place in the image.
 template <class T>
@@ -58,13 +95,9 @@ void max_pool(index_t lead, pool_windows const& w, T const* x, T* best, std::int
       for (index_t j = 0; j < w.out[1]; ++j, best += w.out[2], at += w.out[2]) {
         index_t const corner = (w.first(0, i) * w.in[1] + w.first(1, j)) * w.in[2];
         for (index_t o = 0; o < w.out[2]; ++o) best[o] = least, at[o] = corner + w.first(2, o);
-        for (index_t p = 0; p < w.size[0]; ++p)
-          for (index_t q = 0; q < w.size[1]; ++q) {
-            index_t const a = w.place(0, i, p), b = w.place(1, j, q);
-            if (a < 0 || a >= w.in[0] || b < 0 || b >= w.in[1]) continue;
-            index_t const from = (a * w.in[1] + b) * w.in[2];
-            for (index_t k = 0; k < w.size[2]; ++k) detail::pool_row(w, k, x + from, from, best, at);
-          }
+        kernel::for_rows_of_windows(w, i, j, [&](index_t from) {
+          for (index_t k = 0; k < w.size[2]; ++k) detail::pool_row(w, k, x + from, from, best, at);
+        });
       }
 }
 

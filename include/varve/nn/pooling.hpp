@@ -135,6 +135,37 @@ constexpr auto with_one_lead(X const& x) {
   return reshape(x, on_dims(lead_as_one<N>, shape_of(x)));
 }
 
+/// The windows of a pool over a value, whose sizes become those of the result.
+template <int N>
+kernel::pool_windows windows_in_memory(pool_facts<N> const& f, dims& sizes) {
+  kernel::pool_windows w;
+  for (int a = 0; a < N; ++a) {
+    int const k = 3 - N + a;
+    extent& size = sizes[sizes.n - N + a];
+    w.in[k] = size.number(), w.size[k] = f.size[a].number(), w.step[k] = f.step[a].number();
+    w.margin[k] = f.margin[a].number(), w.dilation[k] = f.dilation[a].number();
+    size = f.count(a, size);
+    w.out[k] = size.number();
+  }
+  return w;
+}
+/// The sums of windows, in one pass over memory where nothing watches the operators that they are made of; else
+/// undefined.
+template <int N, class T>
+VARVE_NOINLINE T summed_at_once(T const& in, pool_facts<N> const& f) {
+  if (!are_unwatched(&in, 1) || !in.has_data() || !are_built_in<as_strided_t, sum_t>() || !is_floating(in.dtype()) ||
+      is_compact(in.dtype()))
+    return {};
+  dims sizes = in.sizes();
+  kernel::pool_windows const w = windows_in_memory(f, sizes);
+  T const x = in.is_contiguous() ? in : contiguous_copy(in), sums = T::empty(sizes, in.dtype());
+  on_floats(in.dtype(), [&]<class E>() {
+    kernel::sum_pool(numel(sizes.sub(0, sizes.n - N)).number(), w, static_cast<E const*>(x.raw()),
+                     static_cast<E*>(sums.raw()));
+  });
+  return sums;
+}
+
 /// Greatest elements and where they lie, of one pass over memory where nothing watches the operators that they are made
 /// of, or only one recorder does, which then sees a `gather`; else, and where a window lies outside, undefined.
 template <int N, class T>
@@ -146,17 +177,11 @@ VARVE_NOINLINE std::pair<T, T> pooled_at_once(T const& in, pool_facts<N> const& 
   dtype const type = in.dtype();
   if (is_compact(type) || type == dtype::bool_) return {};
   tensor const x = below[0]->is_contiguous() ? *below[0] : contiguous_copy(*below[0]);
-  kernel::pool_windows w;
   dims sizes = in.sizes(), rows = in.sizes();
   int const first = sizes.n - N;
-  for (int a = 0; a < N; ++a) {
-    int const k = 3 - N + a;
-    w.in[k] = sizes[first + a].number(), w.size[k] = f.size[a].number(), w.step[k] = f.step[a].number();
-    w.margin[k] = f.margin[a].number(), w.dilation[k] = f.dilation[a].number();
-    sizes[first + a] = f.count(a, sizes[first + a]);
-    w.out[k] = sizes[first + a].number();
+  kernel::pool_windows const w = windows_in_memory(f, sizes);
+  for (int k = 3 - N; k < 3; ++k)
     if (!w.reach_inside(k)) return {};
-  }
   T const values = T::empty(sizes, type), places = T::empty(sizes, dtype::int64);
   on_dtype(type, "max_pool", [&]<class E>() {
     if constexpr (!std::is_same_v<E, bool>)
@@ -230,7 +255,13 @@ private:
     auto const up = as_fact(ceil);
     auto const s = shape_of(x);
     auto const pad = on_dims(pool_margins<N>, s, k, t, p, d, up);
-    auto const sums = varve::sum(pool_windows<N>(constant_pad_nd(x, pad), s, k, t, p, d, up), axis<-1>);
+    auto const sums = [&] {
+      if constexpr (std::is_same_v<X, tensor>)
+        if (X r = summed_at_once(x, pool_facts<N>(to_dims(k), to_dims(t), to_dims(p), dims{1}, to_dims(up)));
+            r.defined())
+          return r;
+      return varve::sum(pool_windows<N>(constant_pad_nd(x, pad), s, k, t, p, d, up), axis<-1>);
+    }();
     auto const over = [&](auto const& counts) { // of integers what is behind the point is cut off
       return with_lead_of<N>(to(div(sums, expand(counts, shape_of(sums))), type_fact(x)), shape_of(in));
     };

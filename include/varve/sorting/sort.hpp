@@ -29,26 +29,30 @@ inline constexpr struct argsort_t {
 
 namespace detail {
 /// Sorts `n` items of a buffer of twice as many: runs are merged from one half to the other. Stable. Gives the half.
+/// Threads share the runs of one length.
 template <class E, class Before>
 constexpr E* merge_sorted(E* from, E* to, index_t n, Before const& before) {
   constexpr index_t run = 16;
-  for (index_t begin = 0; begin < n; begin += run) { // by insertion
-    index_t const stop = begin + run < n ? begin + run : n;
+  auto const each_of_length = [n](index_t length, auto const& f) { // f(begin, end), runs that are neighbours together
+    loop::share((n + length - 1) / length, 1, 4 * n, [&](index_t first, index_t last) {
+      for (; first < last; ++first) f(first * length, (first + 1) * length < n ? (first + 1) * length : n);
+    });
+  };
+  each_of_length(run, [&](index_t begin, index_t stop) { // by insertion
     for (index_t k = begin + 1; k < stop; ++k) {
       E const e = from[k];
       index_t j = k;
       for (; j > begin && before(e, from[j - 1]); --j) from[j] = from[j - 1];
       from[j] = e;
     }
-  }
+  });
   for (index_t width = run; width < n; width *= 2) {
-    for (index_t begin = 0; begin < n; begin += 2 * width) {
+    each_of_length(2 * width, [&](index_t begin, index_t stop) {
       index_t const middle = begin + width < n ? begin + width : n;
-      index_t const stop = middle + width < n ? middle + width : n;
       index_t i = begin, j = middle;
       for (index_t k = begin; k < stop; ++k)
         to[k] = j >= stop || (i < middle && !before(from[j], from[i])) ? from[i++] : from[j++];
-    }
+    });
     std::swap(from, to);
   }
   return from;
@@ -83,14 +87,13 @@ struct rules<argsort_t> : detail::places_along<argsort_t> {
     bool const descending = at[1][0] != 0;
     auto const up = [](element const& a, element const& b) { return a.v < b.v || (b.v != b.v && a.v == a.v); };
     auto const down = [&](element const& a, element const& b) { return up(b, a); };
-    list<element> row(static_cast<std::size_t>(2 * n), element{});
     bool const some = count < n / 2; // selected; equal ones keep their order by their places
     auto const first = [&](element const& a, element const& b) {
       return (descending ? down(a, b) : up(a, b)) || (!(descending ? down(b, a) : up(b, a)) && a.at < b.at);
     };
     detail::for_each_line(
-        out.sizes, axis,
-        [&](R* y, T const* p) {
+        out.sizes, axis, 16,
+        [&, row = list<element>(static_cast<std::size_t>(2 * n), element{})](R* y, T const* p) mutable {
           element* const e = row.data();
           for (index_t k = 0; k < n; ++k) e[k] = {p[k * sx], k};
           if (some) {
@@ -101,6 +104,50 @@ struct rules<argsort_t> : detail::places_along<argsort_t> {
           element const* const r =
               descending ? detail::merge_sorted(e, e + n, n, down) : detail::merge_sorted(e, e + n, n, up);
           for (index_t k = 0; k < count; ++k) y[k * so] = r[k].at;
+        },
+        out, x);
+  }
+};
+
+/// The place of the k-th smallest element (from 0) of each row along an axis, which has size 1 then: where `argsort`
+/// has it, in O(n). Attributes {axis}, {k}.
+inline constexpr struct kth_place_t {
+  static constexpr auto op_name = "kth_place";
+  template <value X, class A, class K>
+  constexpr auto operator()(X const& x, A const& axis, K const& k) const {
+    return bind<kth_place_t>(axis, k)(x);
+  }
+} kth_place{};
+template <>
+struct rules<kth_place_t> : detail::places_along<kth_place_t> {
+  static constexpr auto schema = "(Tensor self, int dim, int k) -> Tensor";
+  static constexpr int least_attributes = 2;
+  static constexpr attributes checked(attributes const& at, meta const* in) {
+    attributes const r = places_along<kth_place_t>::checked(at, in);
+    return attributes(r[0], at[1]);
+  }
+  static constexpr meta shape(attributes const& at, meta const* in, int n) {
+    meta r = places_along<kth_place_t>::shape(at, in, n);
+    extent& size = r.sizes[static_cast<int>(at[0][0])];
+    if (at[1][0] < 0 || at[1][0] >= size) refuse::argument_is_invalid("kth_place", "there are not so many elements");
+    size = 1;
+    return r;
+  }
+  template <class R, class T>
+  static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x) {
+    int const axis = static_cast<int>(at[0][0]);
+    index_t const n = x.sizes[axis], k = at[1][0], step = x.strides[axis];
+    detail::for_each_line(
+        out.sizes, axis, n * 4,
+        [&, row = list<index_t>(static_cast<std::size_t>(n), 0)](R* y, T const* p) mutable {
+          index_t* const places = row.data();
+          for (index_t j = 0; j < n; ++j) places[j] = j;
+          std::nth_element(places, places + k, places + n, [&](index_t i, index_t j) {
+            T const a = p[i * step], b = p[j * step];
+            if (a < b || (b != b && a == a)) return true;
+            return !(b < a || (a != a && b == b)) && i < j;
+          });
+          *y = places[k];
         },
         out, x);
   }
@@ -183,7 +230,7 @@ inline constexpr struct kthvalue_t {
       return dims{count[0] - 1};
     };
     auto const n = on_dims(checked, detail::as_fact(k), shape_of(v), a);
-    return detail::chosen_of_rows(v, narrow(argsort(v, a), a, n, ints<1>{}), a, shape_of(x), detail::as_fact(keep));
+    return detail::chosen_of_rows(v, kth_place(v, a, n), a, shape_of(x), detail::as_fact(keep));
   }
 } kthvalue{};
 
@@ -202,7 +249,7 @@ inline constexpr struct median_t {
     detail::needs_elements<median_t>(v, a);
     auto const middle = on_dims(
         [](dims const& s, dims const& at) { return dims{(s[static_cast<int>(at[0])] - 1) / 2}; }, shape_of(v), a);
-    auto const at = narrow(argsort(v, a), a, middle, ints<1>{});
+    auto const at = kth_place(v, a, middle);
     auto const nan = ne(v, v);
     auto const first = bind<argmax_t>(a, keepdim)(nan);
     return detail::chosen_of_rows(v, where(gather(nan, a, first), first, at), a, shape_of(x), detail::as_fact(keep));

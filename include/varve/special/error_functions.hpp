@@ -62,8 +62,7 @@ template <>
 struct rules<ndtri_t> : rule::pointwise<1, promotion::floating> {
   static constexpr saved_values saved{{saved_values::result}};
   static VARVE_INLINE constexpr auto kernel(auto x) {
-    constexpr int steps = kernel::distribution::halley_steps<decltype(x)>;
-    return kernel::in_double([](double a) { return kernel::distribution::ndtri(a, steps); }, x);
+    return kernel::in_double([](double a) { return kernel::distribution::ndtri(a); }, x);
   }
   static constexpr auto partial(arg_t<0>, auto const& y, auto const&) {
     return mul(exp(mul(mul(y, y), 0.5)), 2.50662827463100050242);
