@@ -79,9 +79,16 @@ places; include one of them"
 #endif
 #endif
 
+/// 1 when threads of the standard library share them, where OpenMP is not used; 0 by default. All units of a program
+/// must agree. The CMake option of this name sees to that.
+#ifndef VARVE_USE_THREADS
+#define VARVE_USE_THREADS 0
+#endif
+
 /// What this build has, as 0 or 1. They are called, so that a misspelt one is an error: `#if VARVE_HAS_XSIMD()`.
 #define VARVE_HAS_XSIMD() VARVE_USE_XSIMD
 #define VARVE_HAS_OPENMP() VARVE_USE_OPENMP
+#define VARVE_HAS_THREADS() (VARVE_USE_OPENMP || VARVE_USE_THREADS)
 /// ... under `-fno-exceptions`, what would be thrown goes to the program's error handler (`set_error_handler`), and
 /// then ends the program. All units of a program must agree.
 #if defined(__cpp_exceptions) && __cpp_exceptions
@@ -3834,6 +3841,250 @@ private:
 
 } // namespace varve
 
+// ---- varve/core/thread_pool.hpp
+#if VARVE_USE_THREADS && !VARVE_USE_OPENMP
+#include <atomic>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+/// @file
+/// Threads of the standard library for the parts of long loops: what `VARVE_USE_THREADS` uses, where OpenMP is not.
+namespace varve::loop {
+
+/// Is this thread one of several that share something larger? Then its own work is not shared.
+inline constinit thread_local bool runs_a_part = false;
+
+/// Threads that wait for parts of loops. They start when they are first needed, and end with the process.
+class thread_pool {
+public:
+  /// A part: the function's own data, and the part's number.
+  using part = void (*)(void const* data, int k);
+
+  static thread_pool& of_process() {
+    static thread_pool pool;
+    return pool;
+  }
+  /// How many threads share a loop, with the one that calls.
+  int size() const { return size_.load(std::memory_order_relaxed); }
+  void resize(int n) { size_.store(n > 1 ? n : 1, std::memory_order_relaxed); }
+
+  /// Calls `f(data, k)` for k = 0, 1, ..., parts - 1, on this thread and on those of the pool, and waits for all. While
+  /// the pool works for another thread, this thread does everything alone. Throws what the first part to throw threw.
+  void run(int parts, part f, void const* data) {
+    std::unique_lock const mine(used_, std::try_to_lock);
+    job now{f, data, parts};
+    if (mine) {
+      start((parts < size() ? parts : size()) - 1);
+      {
+        std::lock_guard const hold(lock_);
+        job_ = &now, ++posted_;
+      }
+      begins_.notify_all();
+    }
+    work(now);
+    if (mine) {
+      std::unique_lock hold(lock_);
+      job_ = nullptr;
+      ended_.wait(hold, [&] { return working_ == 0; });
+    }
+    if (now.thrown) std::rethrow_exception(now.thrown);
+  }
+  thread_pool(thread_pool const&) = delete;
+  thread_pool& operator=(thread_pool const&) = delete;
+  ~thread_pool() {
+    {
+      std::lock_guard const hold(lock_);
+      stops_ = true;
+    }
+    begins_.notify_all();
+    for (std::thread& t : threads_) t.join();
+  }
+
+private:
+  struct job {
+    part f;
+    void const* data;
+    int parts;
+    std::atomic<int> next{0};
+    std::mutex throwing{};
+    std::exception_ptr thrown{};
+    int thrown_by = parts;
+  };
+  static constexpr int spins = 1 << 12; // a loop is often followed by another one: a few microseconds
+
+  thread_pool() = default;
+  void start(int helpers) {
+    helpers_.store(helpers, std::memory_order_relaxed);
+    while (static_cast<int>(threads_.size()) < helpers) {
+      int const index = static_cast<int>(threads_.size());
+      threads_.emplace_back([this, index] { wait_and_work(index); });
+    }
+  }
+  void wait_and_work(int index) {
+    for (unsigned seen = 0;;) {
+      for (int k = 0; k < spins && posted_.load(std::memory_order_relaxed) == seen; ++k) {}
+      std::unique_lock hold(lock_);
+      begins_.wait(hold, [&] { return stops_ || (job_ && posted_.load(std::memory_order_relaxed) != seen); });
+      if (stops_) return;
+      seen = posted_.load(std::memory_order_relaxed);
+      if (index >= helpers_.load(std::memory_order_relaxed)) continue;
+      job& now = *job_;
+      ++working_;
+      hold.unlock();
+      work(now);
+      hold.lock();
+      if (--working_ == 0) ended_.notify_one();
+    }
+  }
+  static void work(job& now) {
+    bool const before = runs_a_part;
+    runs_a_part = true;
+    for (int k; (k = now.next.fetch_add(1, std::memory_order_relaxed)) < now.parts;)
+      detail::attempt<void>([&] { now.f(now.data, k); },
+                            [&] {
+                              std::lock_guard const hold(now.throwing);
+                              if (k < now.thrown_by) now.thrown_by = k, now.thrown = std::current_exception();
+                            });
+    runs_a_part = before;
+  }
+
+  std::mutex used_, lock_;
+  std::condition_variable begins_, ended_;
+  std::vector<std::thread> threads_;
+  std::atomic<int> size_{
+      static_cast<int>(std::thread::hardware_concurrency() > 1 ? std::thread::hardware_concurrency() : 1)},
+      helpers_{0};
+  std::atomic<unsigned> posted_{0};
+  job* job_ = nullptr;
+  int working_ = 0;
+  bool stops_ = false;
+};
+
+} // namespace varve::loop
+#endif
+
+// ---- varve/core/threads.hpp
+#if VARVE_USE_OPENMP
+#ifndef _OPENMP
+#error "varve: VARVE_USE_OPENMP needs a compiler that is told to use OpenMP: -fopenmp"
+#endif
+#include <omp.h>
+#endif
+
+/// @file
+/// Work that threads share: those of OpenMP where it is on (`VARVE_USE_OPENMP`), else those of a pool of the library
+/// (`VARVE_USE_THREADS`). Without both nothing of this is left in a program.
+///
+/// What threads share is cut into parts by its sizes alone, so that results do not depend on how many threads there
+/// are. Inside of a parallel region of the caller everything runs on the calling thread.
+namespace varve {
+
+/// How many threads share long work from now on (`torch.set_num_threads`): at least 1. With OpenMP this is said of work
+/// that the calling thread begins, with the library's pool of all work. Does nothing without both.
+inline void set_num_threads([[maybe_unused]] int n) {
+#if VARVE_USE_OPENMP
+  omp_set_num_threads(n > 1 ? n : 1);
+#elif VARVE_USE_THREADS
+  loop::thread_pool::of_process().resize(n);
+#endif
+}
+/// How many threads share long work (`torch.get_num_threads`): at first as many as the machine has. 1 without OpenMP
+/// and without the library's pool.
+inline int get_num_threads() {
+#if VARVE_USE_OPENMP
+  return omp_get_max_threads();
+#elif VARVE_USE_THREADS
+  return loop::thread_pool::of_process().size();
+#else
+  return 1;
+#endif
+}
+
+namespace loop {
+
+/// Whose threads share loops.
+enum class threads { none, of_openmp, of_pool };
+inline constexpr threads threads_of_this_build = VARVE_USE_OPENMP    ? threads::of_openmp
+                                                 : VARVE_USE_THREADS ? threads::of_pool
+                                                                     : threads::none;
+inline constexpr bool threaded = threads_of_this_build != threads::none;
+/// Points of the iteration space that a loop must have before threads share it, and that a part must have.
+inline constexpr index_t shared_points = 1 << 15, part_points = 1 << 12;
+
+/// A loop in parts of whole `unit`s (vectors, say); the last one has what is left beyond them. How many there are
+/// depends on the sizes alone, and so does what the parts sum up.
+struct loop_parts {
+  static constexpr int most = 64;
+  index_t extent, unit, units;
+  int count;
+  constexpr loop_parts(index_t extent_, index_t unit_, index_t points)
+      : extent(extent_), unit(unit_), units(extent / unit), count(1) {
+    if (points < shared_points) return;
+    index_t n = points / part_points < most ? points / part_points : most;
+    if (units < n) n = units;
+    if (n > 1) count = static_cast<int>(n);
+  }
+  /// Where part `k` begins, and the one before it ends.
+  constexpr index_t begin(int k) const { return k == count ? extent : units * k / count * unit; }
+};
+
+#if VARVE_USE_OPENMP || !VARVE_USE_THREADS
+/// Is this thread one of several that share something larger? Then its own work is not shared.
+inline constinit thread_local bool runs_a_part = false;
+#endif
+/// Calls `f(k)` for parts 0, 1, ..., each on one of the threads; inside of a parallel region of the caller on the
+/// calling one. What the first part to throw throws (an integer divided by 0) is thrown again when all have ended.
+template <class F>
+VARVE_INLINE void for_each_part(int parts, F const& f) {
+#if VARVE_USE_OPENMP
+  if (parts > 1 && !runs_a_part) {
+    std::exception_ptr thrown;
+    int by = parts;
+#pragma omp parallel for schedule(static)
+    for (int k = 0; k < parts; ++k)
+      varve::detail::attempt<void>([&] { f(k); },
+                                   [&] {
+#pragma omp critical(varve_thrown)
+                                     if (k < by) by = k, thrown = std::current_exception();
+                                   });
+    if (thrown) std::rethrow_exception(thrown);
+    return;
+  }
+#elif VARVE_USE_THREADS
+  if (parts > 1 && !runs_a_part)
+    return thread_pool::of_process().run(parts, [](void const* data, int k) { (*static_cast<F const*>(data))(k); }, &f);
+#endif
+  for (int k = 0; k < parts; ++k) f(k);
+}
+/// The threads that parts may run on at the same time.
+inline int most_threads() {
+#if VARVE_USE_OPENMP
+  return runs_a_part || omp_in_parallel() ? 1 : omp_get_max_threads();
+#elif VARVE_USE_THREADS
+  return runs_a_part ? 1 : get_num_threads();
+#else
+  return 1;
+#endif
+}
+/// Calls `f(from, to)` for parts of 0 to `extent`, of whole `unit`s but for the last, that together are all of it,
+/// where the work of `points` elements is worth it; else once.
+template <class F>
+VARVE_INLINE constexpr void share(index_t extent, index_t unit, index_t points, F const& f) {
+  if constexpr (threaded) {
+    if (std::is_constant_evaluated()) return f(index_t{0}, extent);
+    if (loop_parts const parts(extent, unit, points); parts.count > 1 && most_threads() > 1) [[unlikely]]
+      return for_each_part(parts.count, [&](int k) { f(parts.begin(k), parts.begin(k + 1)); });
+  }
+  f(index_t{0}, extent);
+}
+
+} // namespace loop
+
+} // namespace varve
+
 // ---- varve/value/strided.hpp
 namespace varve {
 
@@ -3947,6 +4198,24 @@ constexpr void for_each_row(dims const& sizes, F&& f, strided<T> const&... s) {
       if (!wraps) break;
       at[d] = 0;
     }
+  }
+}
+
+/// `for_each_row` by parts of the longest dimension, which threads share where `cost` times the elements is much work.
+/// No two rows may write the same element.
+template <class F, class... T>
+constexpr void for_each_shared_row(dims const& sizes, index_t cost, F const& f, strided<T> const&... s) {
+  if constexpr (!loop::threaded) for_each_row(sizes, f, s...);
+  else {
+    int longest = 0;
+    for (int k = 1; k < sizes.n; ++k)
+      if (sizes[k].bits > sizes[longest].bits) longest = k;
+    if (sizes.n == 0) return for_each_row(sizes, f, s...);
+    loop::share(sizes[longest].bits, 1, cost * numel(sizes).bits, [&](index_t from, index_t to) {
+      dims part = sizes;
+      part[longest] = to - from;
+      for_each_row(part, f, strided<T>{s.data + from * s.strides[longest].bits, part, s.strides}...);
+    });
   }
 }
 
@@ -7122,108 +7391,6 @@ VARVE_NOINLINE inline void copy_strided(dims const& sizes, operand out, operand 
 
 } // namespace varve::kernel
 
-// ---- varve/kernel/threads.hpp
-#if VARVE_USE_OPENMP
-#ifndef _OPENMP
-#error "varve: VARVE_USE_OPENMP needs a compiler that is told to use OpenMP: -fopenmp"
-#endif
-#include <omp.h>
-#endif
-
-/// @file
-/// Work that the threads of OpenMP share, where it is on (`VARVE_USE_OPENMP`). Without it nothing of this is left in a
-/// program.
-///
-/// What threads share is cut into parts by its sizes alone, so that results do not depend on how many threads there
-/// are. Inside of a parallel region of the caller everything runs on the calling thread.
-namespace varve {
-
-/// The threads that kernels share long work among from now on, on this thread (`torch.set_num_threads`): at least 1.
-/// Without OpenMP it does nothing.
-inline void set_num_threads([[maybe_unused]] int n) {
-#if VARVE_USE_OPENMP
-  omp_set_num_threads(n > 1 ? n : 1);
-#endif
-}
-/// How many there are: 1 without OpenMP (`torch.get_num_threads`).
-inline int get_num_threads() {
-#if VARVE_USE_OPENMP
-  return omp_get_max_threads();
-#else
-  return 1;
-#endif
-}
-
-namespace loop {
-
-/// Whether threads share loops.
-inline constexpr bool threaded = VARVE_USE_OPENMP;
-/// Points of the iteration space that a loop must have before threads share it, and that a part must have.
-inline constexpr index_t shared_points = 1 << 15, part_points = 1 << 12;
-
-/// A loop in parts of whole `unit`s (vectors, say); the last one has what is left beyond them. How many there are
-/// depends on the sizes alone, and so does what the parts sum up.
-struct loop_parts {
-  static constexpr int most = 64;
-  index_t extent, unit, units;
-  int count;
-  constexpr loop_parts(index_t extent_, index_t unit_, index_t points)
-      : extent(extent_), unit(unit_), units(extent / unit), count(1) {
-    if (points < shared_points) return;
-    index_t n = points / part_points < most ? points / part_points : most;
-    if (units < n) n = units;
-    if (n > 1) count = static_cast<int>(n);
-  }
-  /// Where part `k` begins, and the one before it ends.
-  constexpr index_t begin(int k) const { return k == count ? extent : units * k / count * unit; }
-};
-
-/// Is this thread one of several that share something larger? Then its own work is not shared.
-inline constinit thread_local bool runs_a_part = false;
-/// Calls `f(k)` for parts 0, 1, ..., each on one of the threads; inside of a parallel region of the caller on the
-/// calling one. What the first part to throw throws (an integer divided by 0) is thrown again when all have ended.
-template <class F>
-VARVE_INLINE void for_each_part(int parts, F const& f) {
-#if VARVE_USE_OPENMP
-  if (parts > 1 && !runs_a_part) {
-    std::exception_ptr thrown;
-    int by = parts;
-#pragma omp parallel for schedule(static)
-    for (int k = 0; k < parts; ++k)
-      varve::detail::attempt<void>([&] { f(k); },
-                                   [&] {
-#pragma omp critical(varve_thrown)
-                                     if (k < by) by = k, thrown = std::current_exception();
-                                   });
-    if (thrown) std::rethrow_exception(thrown);
-    return;
-  }
-#endif
-  for (int k = 0; k < parts; ++k) f(k);
-}
-/// The threads that parts may run on at the same time.
-inline int most_threads() {
-#if VARVE_USE_OPENMP
-  return runs_a_part || omp_in_parallel() ? 1 : omp_get_max_threads();
-#else
-  return 1;
-#endif
-}
-/// Calls `f(from, to)` for parts of 0 to `extent`, of whole `unit`s but for the last, that together are all of it,
-/// where the work of `points` elements is worth it; else once.
-template <class F>
-VARVE_INLINE void share(index_t extent, index_t unit, index_t points, F const& f) {
-  if constexpr (threaded) {
-    if (loop_parts const parts(extent, unit, points); parts.count > 1 && most_threads() > 1) [[unlikely]]
-      return for_each_part(parts.count, [&](int k) { f(parts.begin(k), parts.begin(k + 1)); });
-  }
-  f(index_t{0}, extent);
-}
-
-} // namespace loop
-
-} // namespace varve
-
 // ---- varve/kernel/pointwise.hpp
 /// @file
 /// Pointwise kernels on memory: a typed loop over contiguous elements per operator, and one untyped driver for shapes,
@@ -8288,19 +8455,19 @@ VARVE_LIBRARY tensor redispatch(boxed_op const& op, dispatch_key_set keys, boxed
 // ---- varve/dispatch/form.hpp
 /// @file
 /// Varve has two forms: headers only, and declarations in headers with the compiled library beside them. A program has
-/// one of them, and its units and the library agree in the size of SIMD registers and in OpenMP; else it is not linked.
-/// (LLVM's linker, and clang with `-flto`, overlook a mixture of forms.)
+/// one of them, and its units and the library agree in the size of SIMD registers and in their threads; else it is not
+/// linked. (LLVM's linker, and clang with `-flto`, overlook a mixture of forms.)
 namespace varve::detail {
 
 #if VARVE_COMPILED
 __attribute__((used)) inline thread_local constinit int units_of_headers_only_beside_units_of_the_compiled_library = 0;
 
 /// In the library, for its own flags: a unit that was compiled with others asks for another one.
-template <std::size_t RegisterBytes, bool OpenMP>
+template <std::size_t RegisterBytes, loop::threads Threads>
 void compiled_library_for_registers_of();
 #if !VARVE_DEFINES
 __attribute__((used)) constexpr auto library_of_this_unit =
-    &compiled_library_for_registers_of<sizeof(kernel::batch<float>), VARVE_USE_OPENMP>;
+    &compiled_library_for_registers_of<sizeof(kernel::batch<float>), loop::threads_of_this_build>;
 #endif
 #else
 __attribute__((used)) inline constinit int units_of_headers_only_beside_units_of_the_compiled_library = 0;
@@ -24397,45 +24564,47 @@ VARVE_VECTORIZED inline void fill_uniform_blocks(float* out, std::uint64_t seed,
   for (int i = 0; i < blocks_at_once; ++i)
     for (int k = 0; k < 4; ++k) out[4 * i + k] = static_cast<float>(static_cast<std::int32_t>(w[k][i] >> 8)) * 0x1p-24f;
 }
-/// How many of `n` floats are made by many blocks at once.
-constexpr index_t by_many_blocks(index_t n) {
-  constexpr index_t numbers = 4 * blocks_at_once;
-  return std::is_constant_evaluated() || lanes<double> == 1 ? 0 : n / numbers * numbers;
+/// Fills `n` elements by blocks of `PerBlock` numbers: where `Together`, `many(to, block)` those of `blocks_at_once`,
+/// and `one(block, count, to)` those of one. Threads share them where `Cost` times their number is much work: a number
+/// is told by its place alone. Gives the number of blocks.
+template <class T, int PerBlock, bool Together, int Cost, class Many, class One>
+constexpr std::uint64_t fill_by_blocks(index_t n, T* out, std::uint64_t offset, Many const& many, One const& one) {
+  constexpr index_t unit = PerBlock * blocks_at_once;
+  auto const from_to = [&](index_t i, index_t end) {
+    if constexpr (Together)
+      if (!std::is_constant_evaluated())
+        for (; i + unit <= end; i += unit) many(out + i, offset + static_cast<std::uint64_t>(i / PerBlock));
+    for (; i < end; i += PerBlock)
+      one(offset + static_cast<std::uint64_t>(i / PerBlock), end - i < PerBlock ? end - i : PerBlock, out + i);
+  };
+  varve::loop::share(n, unit, Cost * n, from_to);
+  return static_cast<std::uint64_t>((n + PerBlock - 1) / PerBlock);
 }
+/// Are floating numbers of this type made by many blocks at once?
+template <class T>
+inline constexpr bool made_together = sizeof(T) == 4 && lanes<double> > 1;
 } // namespace detail
 
 /// Fills `n` contiguous elements with uniform numbers of the stream; returns the number of blocks used, by which the
 /// caller advances its offset.
 template <floating T>
 constexpr std::uint64_t fill_uniform(index_t n, T* out, std::uint64_t seed, std::uint64_t offset) {
-  std::uint64_t used = 0;
-  index_t i = 0;
-  if constexpr (sizeof(T) == 4)
-    for (index_t const many = detail::by_many_blocks(n); i < many; i += 4 * detail::blocks_at_once) {
-      detail::fill_uniform_blocks(out + i, seed, offset + used);
-      used += detail::blocks_at_once;
-    }
-  for (; i < n; ++used) {
-    philox_block const b = kernel::philox(seed, offset + used);
-    for (int j = 0; j < per_block<T> && i < n; ++j) out[i++] = kernel::uniform<T>(b, j);
-  }
-  return used;
+  return detail::fill_by_blocks<T, per_block<T>, detail::made_together<T>, 1>(
+      n, out, offset, [=](auto* to, std::uint64_t at) { detail::fill_uniform_blocks(to, seed, at); },
+      [=](std::uint64_t at, index_t count, T* to) {
+        philox_block const b = kernel::philox(seed, at);
+        for (int j = 0; j < count; ++j) to[j] = kernel::uniform<T>(b, j);
+      });
 }
 /// The same with normal numbers. Each float is what rounding its logarithm, sine and cosine gives, computed in double.
 template <floating T>
 constexpr std::uint64_t fill_normal(index_t n, T* out, std::uint64_t seed, std::uint64_t offset) {
-  std::uint64_t used = 0;
-  index_t i = 0;
-  if constexpr (sizeof(T) == 4)
-    for (index_t const many = detail::by_many_blocks(n); i < many; i += 4 * detail::blocks_at_once) {
-      detail::fill_normal_blocks<>(out + i, seed, offset + used);
-      used += detail::blocks_at_once;
-    }
-  for (; i < n; ++used) {
-    philox_block const b = kernel::philox(seed, offset + used);
-    for (int j = 0; j < per_block<T> && i < n; ++j) out[i++] = kernel::normal<T>(b, j);
-  }
-  return used;
+  return detail::fill_by_blocks<T, per_block<T>, detail::made_together<T>, 8>(
+      n, out, offset, [=](auto* to, std::uint64_t at) { detail::fill_normal_blocks<>(to, seed, at); },
+      [=](std::uint64_t at, index_t count, T* to) {
+        philox_block const b = kernel::philox(seed, at);
+        for (int j = 0; j < count; ++j) to[j] = kernel::normal<T>(b, j);
+      });
 }
 namespace detail {
 /// Remainders by one number, without divisions.
@@ -24459,38 +24628,48 @@ private:
 template <class T>
 constexpr std::uint64_t fill_integers(index_t n, T* out, std::int64_t low, std::int64_t high, std::uint64_t seed,
                                       std::uint64_t offset) {
-  std::uint64_t used = 0;
   detail::remainders const remainder(static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low));
-  auto const of_words = [&](std::uint32_t above, std::uint32_t below) {
+  auto const of_words = [=](std::uint32_t above, std::uint32_t below) {
     std::uint64_t const r = remainder(std::uint64_t{above} << 32 | below);
     return static_cast<T>(static_cast<std::int64_t>(static_cast<std::uint64_t>(low) + r));
   };
-  index_t i = 0;
-  if (!std::is_constant_evaluated())
-    for (constexpr index_t many = 2 * detail::blocks_at_once; i + many <= n; i += many) {
-      std::uint32_t w[4][detail::blocks_at_once];
-      detail::philox_blocks(seed, offset + used, w);
-      used += detail::blocks_at_once;
-      for (int k = 0; k < detail::blocks_at_once; ++k) {
-        out[i + 2 * k] = of_words(w[0][k], w[1][k]);
-        out[i + 2 * k + 1] = of_words(w[2][k], w[3][k]);
-      }
-    }
-  for (; i < n; ++used) {
-    philox_block const b = kernel::philox(seed, offset + used);
-    for (int j = 0; j < 2 && i < n; ++j) out[i++] = of_words(b.v[2 * j], b.v[2 * j + 1]);
-  }
-  return used;
+  return detail::fill_by_blocks<T, 2, true, 1>(
+      n, out, offset,
+      [=](T* to, std::uint64_t at) {
+        std::uint32_t w[4][detail::blocks_at_once];
+        detail::philox_blocks(seed, at, w);
+        for (int k = 0; k < detail::blocks_at_once; ++k)
+          to[2 * k] = of_words(w[0][k], w[1][k]), to[2 * k + 1] = of_words(w[2][k], w[3][k]);
+      },
+      [=](std::uint64_t at, index_t count, T* to) {
+        philox_block const b = kernel::philox(seed, at);
+        for (int j = 0; j < count; ++j) to[j] = of_words(b.v[2 * j], b.v[2 * j + 1]);
+      });
 }
-/// 0, 1, ..., n - 1 in random order: from the end on each place takes one of those up to it (Fisher and Yates).
+/// 0, 1, ..., n - 1 in random order: from the end on each place takes one of those up to it (Fisher and Yates), by 64
+/// random bits as a fraction of them, whose bias is below n / 2^64.
 template <class T>
 constexpr std::uint64_t fill_permutation(index_t n, T* out, std::uint64_t seed, std::uint64_t offset) {
+  __extension__ using wide = unsigned __int128;
+  constexpr index_t many = 2 * detail::blocks_at_once;
   for (index_t i = 0; i < n; ++i) out[i] = static_cast<T>(i);
-  philox_block b{};
+  std::uint64_t bits[many]{};
   for (index_t i = n - 1, k = 0; i > 0; --i, ++k) {
-    if (k % 2 == 0) b = kernel::philox(seed, offset + static_cast<std::uint64_t>(k / 2));
-    std::uint64_t const bits = std::uint64_t{b.v[2 * (k % 2)]} << 32 | b.v[2 * (k % 2) + 1];
-    auto const j = static_cast<index_t>(bits % static_cast<std::uint64_t>(i + 1));
+    if (k % many == 0)
+      detail::fill_by_blocks<std::uint64_t, 2, true, 1>(
+          i < many ? i : many, bits, offset + static_cast<std::uint64_t>(k / 2),
+          [=](std::uint64_t* to, std::uint64_t at) {
+            std::uint32_t w[4][detail::blocks_at_once];
+            detail::philox_blocks(seed, at, w);
+            for (int b = 0; b < detail::blocks_at_once; ++b)
+              to[2 * b] = std::uint64_t{w[0][b]} << 32 | w[1][b],
+                     to[2 * b + 1] = std::uint64_t{w[2][b]} << 32 | w[3][b];
+          },
+          [=](std::uint64_t at, index_t count, std::uint64_t* to) {
+            philox_block const b = kernel::philox(seed, at);
+            for (int j = 0; j < count; ++j) to[j] = std::uint64_t{b.v[2 * j]} << 32 | b.v[2 * j + 1];
+          });
+    auto const j = static_cast<index_t>(wide{bits[k % many]} * static_cast<std::uint64_t>(i + 1) >> 64);
     T const t = out[i];
     out[i] = out[j];
     out[j] = t;
@@ -30364,6 +30543,9 @@ public:
   /// What a call would run, and if nothing, why not the program that was called last.
   virtual std::string explain(boxed_call const& call) const = 0;
 };
+/// What `compile(f)` makes programs with where `set_default_backend` says so; null: as `compile` describes.
+using programs_maker = std::shared_ptr<function_programs> (*)();
+inline constinit std::atomic<programs_maker> default_programs = nullptr;
 } // namespace detail
 
 /// A function of tensors that runs as programs which are made of it when it is called: what `compile` and
@@ -33037,8 +33219,8 @@ private:
 
 // ---- varve/plan/threads.hpp
 /// @file
-/// Loops of fused programs on the threads of OpenMP, where it is on (`VARVE_USE_OPENMP`). Without it nothing of this
-/// file is left in a program.
+/// Loops of fused programs that threads share, where they are on (`VARVE_USE_OPENMP`, `VARVE_USE_THREADS`). Without
+/// them nothing of this file is left in a program.
 ///
 /// The outermost loop of a nest is cut into at most 64 parts of whole vectors when it has 2^15 points, and each of its
 /// steps leaves elements of its own, or all add to numbers in registers. Such numbers are kept one for each part and
@@ -41648,11 +41830,13 @@ template std::shared_ptr<function_programs> fused_programs<tensor>(graph_fuser, 
 /// trace: use `where` or `cond` where they depend on values of arguments. Functions with effects (`print`), or with
 /// values of small or complex dtypes on the way, run operator by operator. Gradients: `compile(grad(f))`.
 /// Where transforms, modes or autograd watch, the call runs `f` itself, operator by operator. Errors: those of
-/// `make_fx` and `fuse(graph)` at the first call.
+/// `make_fx` and `fuse(graph)` at the first call. `set_default_backend` has it do what `compile(f, backend)` does.
 template <class F>
 auto compile(F f) {
+  auto const other = detail::default_programs.load(std::memory_order_acquire);
   return compiled_function<F>(
-      std::move(f), detail::fused_programs<>(&detail::fused_by<dependent<void, F>>, detail::program_form::fastest));
+      std::move(f),
+      other ? other() : detail::fused_programs<>(&detail::fused_by<dependent<void, F>>, detail::program_form::fastest));
 }
 /// ... fused in another way: `compile(f, fast_math)`.
 template <class F, std::same_as<fast_math_t> How>
@@ -46271,11 +46455,11 @@ struct work_memory {
 };
 } // namespace detail
 
-/// out[queries, values] = softmax(scores) value, and the logarithms of the sums of exponentials; rows that may look at
-/// nothing are 0, and -inf. Scores are `scale` query key^T, as `tiles` changes them. Time of two products of matrices;
-/// copies of key and value in scratch memory.
+/// Rows [from, to) of out[queries, values] = softmax(scores) value, and of the logarithms of the sums of exponentials;
+/// rows that may look at nothing are 0, and -inf. Scores are `scale` query key^T, as `tiles` changes them; `from` is
+/// where a tile begins. Time of two products of matrices; copies of key and value in scratch memory.
 template <floating_lane T, class Tiles>
-void attend(attention_head<T> const& h, T scale, Tiles& tiles, T* out, T* lse) {
+void attend(attention_head<T> const& h, index_t from, index_t to, T scale, Tiles& tiles, T* out, T* lse) {
   using work = detail::attention_work<T>;
   constexpr index_t M = work::M, N = work::N, W = work::W;
   work const w(h);
@@ -46289,8 +46473,8 @@ void attend(attention_head<T> const& h, T scale, Tiles& tiles, T* out, T* lse) {
   for (index_t e = 0; e < M * N; ++e) raw[e] = T(0);
   detail::pack_panels<T>(h.features, h.keys, h.key.transposed(), k);
   detail::pack_panels<T>(h.keys, h.values, h.value, v);
-  for (index_t i = 0; i < h.queries; i += M) {
-    index_t const m = h.queries - i < M ? h.queries - i : M;
+  for (index_t i = from; i < to; i += M) {
+    index_t const m = to - i < M ? to - i : M;
     detail::copy_rows<T>(m, h.features, h.query.at(i, 0), scale, q, w.wide_e);
     T *const shift = state, *const total = state + M;
     for (index_t r = 0; r < m; ++r) shift[r] = -std::numeric_limits<T>::infinity(), total[r] = T(0);
@@ -46308,9 +46492,9 @@ void attend(attention_head<T> const& h, T scale, Tiles& tiles, T* out, T* lse) {
     for (index_t r = 0; r < m; ++r) {
       bool const nothing = !begun || total[r] == T(0);
       T const times = nothing ? T(1) : T(1) / total[r];
-      T* const to = out + (i + r) * h.values;
-      if (begun) detail::scale_row<T>(h.values, sum + r * w.wide_v, times, to);
-      else std::memset(to, 0, static_cast<std::size_t>(h.values) * sizeof(T));
+      T* const row = out + (i + r) * h.values;
+      if (begun) detail::scale_row<T>(h.values, sum + r * w.wide_v, times, row);
+      else std::memset(row, 0, static_cast<std::size_t>(h.values) * sizeof(T));
       lse[i + r] = nothing ? -std::numeric_limits<T>::infinity() : std::log(total[r]) + detail::shift_of(shift[r]);
     }
   }
@@ -46614,31 +46798,41 @@ struct attention_operands {
     return r;
   }
   void forward(functions const& f, T* out, T* lse) const {
+    constexpr index_t M = kernel::attention_rows;
     auto const known = spans(f);
-    head_tiles<T> tiles(f, nullptr, known, L, S);
-    for (index_t b = 0; b < B; ++b)
-      for (index_t h = 0; h < Hq; ++h) {
-        index_t const row = (b * Hq + h) * L;
+    index_t const blocks = (L + M - 1) / M; // of rows, of one head
+    loop::share(B * Hq * blocks, 1, B * Hq * L * S, [&](index_t first, index_t last) {
+      head_tiles<T> tiles(f, nullptr, known, L, S);
+      while (first < last) {
+        index_t const k = first / blocks, b = k / Hq, h = k % Hq, end = (std::min)(last, (k + 1) * blocks);
         tiles.at.batch = b, tiles.at.head = h;
-        kernel::attend<T>(head(b, h), static_cast<T>(scale), tiles, out + row * V, lse + row);
+        kernel::attend<T>(head(b, h), (first - k * blocks) * M, (std::min)((end - k * blocks) * M, L),
+                          static_cast<T>(scale), tiles, out + k * L * V, lse + k * L);
+        first = end;
       }
+    });
   }
   /// `of_lse` may be null; gradients are row-major, those of key and value are added to.
   void backward(functions const& f, program const* pull, tensor const& out, tensor const& of_out, T const* lse,
                 T const* of_lse, T* dq, T* dk, T* dv) const {
     auto const known = spans(f);
-    head_tiles<T> tiles(f, pull, known, L, S);
-    for (index_t b = 0; b < B; ++b)
-      for (index_t h = 0; h < Hq; ++h) {
-        index_t const row = (b * Hq + h) * L;
-        index_t const of_key = ((size(k, 0) == 1 ? 0 : b) * H + head_of_key(h)) * S;
-        index_t const of_value = ((size(v, 0) == 1 ? 0 : b) * H + head_of_key(h)) * S;
-        tiles.at.batch = b, tiles.at.head = h;
-        kernel::attend_backward<T>(
-            head(b, h), static_cast<T>(scale), tiles,
-            {matrix(out, b, h), matrix(of_out, b, h), lse + row, of_lse ? of_lse + row : nullptr}, dq + row * E,
-            dk + of_key * E, dv + of_value * V);
-      }
+    bool const apart = size(k, 0) == B && size(v, 0) == B; // else batches add to the same keys or values
+    index_t const batches = apart ? 1 : B, heads = Hq / H; // that one part adds up
+    loop::share(apart ? B * H : H, 1, B * Hq * L * S, [&](index_t first, index_t last) {
+      head_tiles<T> tiles(f, pull, known, L, S);
+      for (; first < last; ++first)
+        for (index_t c = 0; c < batches; ++c)
+          for (index_t h = first % H * heads; h < (first % H + 1) * heads; ++h) {
+            index_t const b = apart ? first / H : c, row = (b * Hq + h) * L;
+            index_t const of_key = ((size(k, 0) == 1 ? 0 : b) * H + head_of_key(h)) * S;
+            index_t const of_value = ((size(v, 0) == 1 ? 0 : b) * H + head_of_key(h)) * S;
+            tiles.at.batch = b, tiles.at.head = h;
+            kernel::attend_backward<T>(
+                head(b, h), static_cast<T>(scale), tiles,
+                {matrix(out, b, h), matrix(of_out, b, h), lse + row, of_lse ? of_lse + row : nullptr}, dq + row * E,
+                dk + of_key * E, dv + of_value * V);
+          }
+    });
   }
 };
 
@@ -50103,17 +50297,16 @@ constexpr void scatter_row(index_t n, row_of<R> to, row_of<R const> from, row_of
     for (index_t i = 0; i < n; ++i) add(out[i * to.step + k[i * at.step] * step], x[i * from.step]);
 }
 /// Calls `Row(n, to, from, at, step)` for parts of the rows of an index and of what is walked along with it, when the
-/// indices of the part are in range.
-template <auto Row, class R>
+/// indices of the part are in range. Threads may share the rows where each writes elements of its own.
+template <auto Row, bool Shared = false, class R>
 constexpr void for_indexed_rows(char const* op, index_t size, index_t step, strided<R> const& out,
                                 strided<R const> const& x, strided<std::int64_t const> const& index) {
-  for_each_row(
-      index.sizes,
-      [&](index_t n, auto to, auto from, auto at) {
-        detail::for_checked_indices(op, n, at, size,
-                                    [=](index_t i, index_t m) { Row(m, to.from(i), from.from(i), at.from(i), step); });
-      },
-      out, x, index);
+  auto const row = [&](index_t n, auto to, auto from, auto at) {
+    detail::for_checked_indices(op, n, at, size,
+                                [=](index_t i, index_t m) { Row(m, to.from(i), from.from(i), at.from(i), step); });
+  };
+  if constexpr (Shared) for_each_shared_row(index.sizes, 2, row, out, x, index);
+  else for_each_row(index.sizes, row, out, x, index);
 }
 /// Size of the axis (of a value of rank 0 there is one element, as in PyTorch), and the step along it.
 template <class T>
@@ -50150,7 +50343,7 @@ struct rules<gather_t> {
                                 strided<std::int64_t const> index) {
     int const a = static_cast<int>(at[0][0]);
     index_t const size = detail::size_along(x, a), step = detail::step_along(x, a);
-    detail::for_indexed_rows<detail::gather_row<R>>("gather", size, step, out, detail::without_axis(x, a), index);
+    detail::for_indexed_rows<detail::gather_row<R>, true>("gather", size, step, out, detail::without_axis(x, a), index);
   }
   template <class Op>
   static constexpr auto jvp(arg_t<0>, Op const& op, value auto const& d, value auto const&, value auto const&,
@@ -56035,9 +56228,9 @@ auto linearize(F f, X const&... x) {
 #if VARVE_DEFINES_FUNCTIONS()
 namespace varve {
 namespace detail {
-template <std::size_t RegisterBytes, bool OpenMP>
+template <std::size_t RegisterBytes, loop::threads Threads>
 void compiled_library_for_registers_of() {}
-template void compiled_library_for_registers_of<sizeof(kernel::batch<float>), VARVE_USE_OPENMP>();
+template void compiled_library_for_registers_of<sizeof(kernel::batch<float>), loop::threads_of_this_build>();
 
 template struct interpreter_layer<grad_interpreter<dynamic_level>>;
 template struct interpreter_layer<jvp_interpreter<dynamic_level>>;
