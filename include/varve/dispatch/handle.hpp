@@ -5,8 +5,6 @@
 #include <varve/dispatch/silence.hpp>
 #include <varve/kernel/simd.hpp>
 
-#include <string_view>
-
 namespace varve {
 
 /// What the calls of a higher-order operator have in common: arguments and results in PyTorch's notation, without the
@@ -25,7 +23,7 @@ struct op_lanes {
   double (*f64)(double const* a) = nullptr;
   kernel::batch<float> (*simd_f32)(kernel::batch<float> const* a) = nullptr;
   kernel::batch<double> (*simd_f64)(kernel::batch<double> const* a) = nullptr;
-  /// Of the operators that `integer_lanes` names.
+  /// Of operators whose rules say `integer_lanes`.
   std::int64_t (*i64)(std::int64_t const* a) = nullptr;
   kernel::batch<std::int32_t> (*simd_i32)(kernel::batch<std::int32_t> const* a) = nullptr;
   kernel::batch<std::int64_t> (*simd_i64)(kernel::batch<std::int64_t> const* a) = nullptr;
@@ -73,6 +71,12 @@ struct op_handle {
   bool own = true;
   /// Attributes as the public function makes them (`op_table::checked`); null where there are none.
   attributes (*checked)(attributes const& at, meta const* in) = nullptr;
+  /// What it is planned as, if it is of varve (`rules<>::planned_as`).
+  operator_class planned_as = operator_class::other;
+  /// The operator of ONNX that is the same on operands of one dtype (`rules<>::onnx`); null: none.
+  char const* onnx = nullptr;
+  /// Does it give truth values of numbers that are promoted to one dtype?
+  bool compares = false;
 };
 
 namespace detail {
@@ -88,20 +92,13 @@ struct lane {
   }
 };
 
-/// Does an operator of varve make integers of integers, in registers of such too? Few do, of which alone those kernels
-/// are made: each costs the compiler time.
-constexpr bool integer_lanes(std::string_view name) {
-  for (std::string_view const n : {"add", "sub", "mul", "neg", "abs", "square", "pow", "maximum", "minimum", "where",
-                                   "sign", "relu", "lt", "le", "gt", "ge", "eq", "ne"})
-    if (n == name) return true;
-  for (std::string_view const n : {"bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "bitwise_left_shift",
-                                   "bitwise_right_shift", "gcd", "lcm", "floor", "ceil", "trunc", "round"})
-    if (n == name) return true;
-  return false;
-}
-
+/// Does an operator of varve make integers of integers, in registers of such too (`rules<>::integer_lanes`)? Few do, of
+/// which alone those kernels are made: each costs the compiler time.
 template <class Tag>
-inline constexpr bool has_integer_lanes = declared::by_varve<Tag>() && integer_lanes(Tag::op_name);
+inline constexpr bool has_integer_lanes = [] {
+  if constexpr (requires { rules<Tag>::integer_lanes; }) return declared::by_varve<Tag>() && rules<Tag>::integer_lanes;
+  else return false;
+}();
 template <class Tag>
 constexpr op_lanes make_lanes() {
   using R = rules<Tag>;
@@ -135,10 +132,13 @@ constexpr op_handle make_handle() {
   if constexpr (requires(attributes const& at, char* to) { R::text(at, to, 0); }) h.text = &R::text;
   if constexpr (requires(attributes const& at, meta const* in) { R::checked(at, in); }) h.checked = &R::checked;
   if constexpr (R::kind == op_kind::pointwise) {
+    if constexpr (requires { R::promote; }) h.compares = R::promote == promotion::comparison;
     h.lane_f64 = &lane<double>::run<R, double>;
     h.lanes = &lanes_of<Tag>;
     h.has_integer_lanes = has_integer_lanes<Tag>;
   }
+  if constexpr (requires { R::planned_as; }) h.planned_as = R::planned_as;
+  if constexpr (requires { R::onnx; }) h.onnx = R::onnx;
   if constexpr (requires { typename R::functional; }) h.functional = &handle_of<typename R::functional>;
   return h;
 }

@@ -24,6 +24,46 @@ enum class op_kind : unsigned char {
   effect
 };
 
+/// What passes, planning and emission take an operator for, as its rules say: `static constexpr operator_class
+/// planned_as = operator_class::sum;`. Without a word an elementwise one is `pointwise`, of which its lane kernels say
+/// all there is to know, and another one `other`. `data` is a constant of rank > 0; `cheap` takes an instruction or
+/// two; `expand` may expand nothing, as `clone`; `scan` is any loop.
+enum class operator_class : unsigned char {
+  placeholder,
+  constant,
+  data,
+  pointwise,
+  add,
+  sub,
+  mul,
+  div,
+  neg,
+  abs,
+  cheap,
+  convert,
+  sum,
+  amax,
+  amin,
+  argmax,
+  mm,
+  reshape,
+  permute,
+  expand,
+  slice,
+  slice_backward,
+  cat,
+  gather,
+  scatter_add,
+  convolution,
+  one_hot,
+  arange,
+  count,
+  cond,
+  scan,
+  getitem,
+  other
+};
+
 /// The values that an operator's `vjp` reads, for each operand it is asked of: a bit per operand, and `result`. What is
 /// not kept cannot be overtaken by an in-place operator, and costs no memory (derivatives.yaml). Rules say `static
 /// constexpr saved_values saved{...}`, or `saved_by(attributes)` where attributes tell; without a word all is kept.

@@ -40,42 +40,6 @@ constexpr int onnx_dtype(dtype t) {
   constexpr int numbers[] = {9, 2, 6, 7, 10, 16, 1, 11, 14, 15}; // in the order of `dtype`
   return numbers[static_cast<int>(t)];
 }
-/// Operators that ONNX has alike, on operands of one dtype.
-inline constexpr struct onnx_operator {
-  char const *name, *onnx;
-} onnx_operators[] = {{"add", "Add"},
-                      {"sub", "Sub"},
-                      {"mul", "Mul"},
-                      {"div", "Div"},
-                      {"pow", "Pow"},
-                      {"neg", "Neg"},
-                      {"abs", "Abs"},
-                      {"sign", "Sign"},
-                      {"exp", "Exp"},
-                      {"log", "Log"},
-                      {"sqrt", "Sqrt"},
-                      {"sin", "Sin"},
-                      {"cos", "Cos"},
-                      {"tanh", "Tanh"},
-                      {"sigmoid", "Sigmoid"},
-                      {"erf", "Erf"},
-                      {"relu", "Relu"},
-                      {"maximum", "Max"},
-                      {"minimum", "Min"},
-                      {"reciprocal", "Reciprocal"},
-                      {"log1p_exp", "Softplus"},
-                      {"floor", "Floor"},
-                      {"ceil", "Ceil"},
-                      {"tan", "Tan"},
-                      {"asin", "Asin"},
-                      {"acos", "Acos"},
-                      {"atan", "Atan"},
-                      {"sinh", "Sinh"},
-                      {"asinh", "Asinh"},
-                      {"atanh", "Atanh"}};
-inline constexpr onnx_operator onnx_comparisons[] = {
-    {"lt", "Less"}, {"le", "LessOrEqual"}, {"gt", "Greater"}, {"ge", "GreaterOrEqual"}, {"eq", "Equal"}};
-
 /// An attribute of a node: a number, numbers, a word or a graph.
 class onnx_attribute {
 public:
@@ -294,14 +258,12 @@ private:
     if (nd.regions_count) return branches(n);
     if (!nd.op->own) refuse(n, "operators of other libraries are not exported");
     std::string const op = nd.op->name;
-    for (onnx_operator const& o : onnx_operators)
-      if (op == o.name) {
-        strings x;
-        for (int k = 0; k < nd.count; ++k) x.push_back(value(operand(nd, k), nd.out.type));
-        return add_node(o.onnx, x);
-      }
-    for (onnx_operator const& o : onnx_comparisons)
-      if (op == o.name) return compared(nd, o.onnx);
+    if (nd.op->onnx && nd.op->compares) return compared(nd, nd.op->onnx);
+    if (nd.op->onnx) {
+      strings x;
+      for (int k = 0; k < nd.count; ++k) x.push_back(value(operand(nd, k), nd.out.type));
+      return add_node(nd.op->onnx, x);
+    }
     if (nd.op == &sym_numel_handle || op == "scalar_tensor")
       return add_node("Squeeze", {cast(size(nd.at[0][0]), nd.out.type)});
     if (std::string r = elementwise(nd, op); !r.empty()) return r;

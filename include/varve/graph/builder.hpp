@@ -14,11 +14,19 @@ inline constexpr op_handle placeholder_handle{"placeholder", op_kind::placeholde
 inline constexpr op_handle constant_handle{"constant", op_kind::constant, 0, &detail::no_shape};
 
 /// One of several results of a higher-order node; attribute {k}.
-inline constexpr op_handle getitem_handle{"getitem", op_kind::hop, 1, &detail::no_shape};
+inline constexpr op_handle getitem_handle{.name = "getitem",
+                                          .kind = op_kind::hop,
+                                          .arity = 1,
+                                          .shape = &detail::no_shape,
+                                          .planned_as = operator_class::getitem};
 
 /// A number of elements that depends on a symbolic size, as a value; attribute {the number}. Only graphs traced for
 /// sample sizes, and what is read back of them, have it (`graph/read_sizes.hpp`).
-inline constexpr op_handle sym_numel_handle{"sym_numel", op_kind::factory, 0, &detail::no_shape};
+inline constexpr op_handle sym_numel_handle{.name = "sym_numel",
+                                            .kind = op_kind::factory,
+                                            .arity = 0,
+                                            .shape = &detail::no_shape,
+                                            .planned_as = operator_class::count};
 
 namespace detail {
 /// A number as a graph holds it. Integers that no double is are refused: they would become others.

@@ -2,105 +2,25 @@
 #pragma once
 #include <varve/graph/graph.hpp>
 
-#include <string_view>
-
 /// @file
-/// Passes go by the names of varve's operators; those of programs are known by their rules alone, whatever they are
-/// called (`op_handle::own`).
+/// Passes ask what class an operator says that it is (`rules<>::planned_as`); those of programs are known by their
+/// rules alone.
 namespace varve {
-
-/// The operators that passes, planning and emission know by name. `data` is a constant of rank > 0. Every other
-/// pointwise operator is `pointwise`: its lane kernels say all there is to know.
-enum class operator_class : unsigned char {
-  placeholder,
-  constant,
-  data,
-  pointwise,
-  add,
-  sub,
-  mul,
-  div,
-  neg,
-  abs,
-  square,
-  cheap,
-  convert,
-  sum,
-  amax,
-  amin,
-  argmax,
-  mm,
-  reshape,
-  permute,
-  expand,
-  slice,
-  slice_backward,
-  cat,
-  gather,
-  scatter_add,
-  convolution,
-  one_hot,
-  arange,
-  count,
-  cond,
-  scan,
-  getitem,
-  other
-};
-
-namespace detail {
-struct known_name {
-  std::string_view name;
-  operator_class what;
-};
-inline constexpr known_name known_pointwise[] = {
-    {"add", operator_class::add},       {"sub", operator_class::sub},       {"mul", operator_class::mul},
-    {"div", operator_class::div},       {"neg", operator_class::neg},       {"abs", operator_class::abs},
-    {"maximum", operator_class::cheap}, {"minimum", operator_class::cheap}, {"where", operator_class::cheap},
-    {"sign", operator_class::cheap},    {"relu", operator_class::cheap},    {"square", operator_class::square},
-    {"lt", operator_class::cheap},      {"le", operator_class::cheap},      {"gt", operator_class::cheap},
-    {"ge", operator_class::cheap},      {"eq", operator_class::cheap},      {"ne", operator_class::cheap}};
-/// `clone` and `detach` are expansions that expand nothing; `scan`, `map` and `while_loop` are one kind of loop.
-inline constexpr known_name known_others[] = {{"sum", operator_class::sum},
-                                              {"amax", operator_class::amax},
-                                              {"amin", operator_class::amin},
-                                              {"argmax", operator_class::argmax},
-                                              {"mm", operator_class::mm},
-                                              {"reshape", operator_class::reshape},
-                                              {"permute", operator_class::permute},
-                                              {"expand", operator_class::expand},
-                                              {"slice", operator_class::slice},
-                                              {"slice_backward", operator_class::slice_backward},
-                                              {"cat", operator_class::cat},
-                                              {"gather", operator_class::gather},
-                                              {"scatter_add", operator_class::scatter_add},
-                                              {"convolution", operator_class::convolution},
-                                              {"one_hot", operator_class::one_hot},
-                                              {"arange", operator_class::arange},
-                                              {"sym_numel", operator_class::count},
-                                              {"cond", operator_class::cond},
-                                              {"scan", operator_class::scan},
-                                              {"map", operator_class::scan},
-                                              {"while_loop", operator_class::scan},
-                                              {"getitem", operator_class::getitem},
-                                              {"clone", operator_class::expand},
-                                              {"detach", operator_class::expand}};
-} // namespace detail
 
 /// Which operator a handle is; those of other programs are known by their kind only, whatever they are called.
 constexpr operator_class identify(op_handle const& op) {
-  if (op.kind == op_kind::placeholder) return operator_class::placeholder;
-  if (op.kind == op_kind::constant) return operator_class::constant;
-  if (op.kind == op_kind::convert) return operator_class::convert;
-  std::string_view const name = op.own ? op.name : "";
-  if (op.kind == op_kind::pointwise) {
-    for (auto const& k : detail::known_pointwise)
-      if (k.name == name) return k.what;
-    return operator_class::pointwise;
+  switch (op.kind) {
+  case op_kind::placeholder:
+    return operator_class::placeholder;
+  case op_kind::constant:
+    return operator_class::constant;
+  case op_kind::convert:
+    return operator_class::convert;
+  default:
+    break;
   }
-  for (auto const& k : detail::known_others)
-    if (k.name == name) return k.what;
-  return operator_class::other;
+  if (op.own && op.planned_as != operator_class::other) return op.planned_as;
+  return op.kind == op_kind::pointwise ? operator_class::pointwise : operator_class::other;
 }
 
 /// `identify` for every node of a graph, each distinct operator looked up once.

@@ -10,6 +10,7 @@ namespace varve {
 /// Tag of the higher-order operator `cond`.
 struct cond_t {
   static constexpr auto op_name = "cond";
+  static constexpr operator_class planned_as = operator_class::cond;
   static constexpr int given_from = 1;
   static constexpr hop_signature signature{
       "(Tensor pred, GraphModule true_fn, GraphModule false_fn, Tensor[] operands) -> Tensor[]"};

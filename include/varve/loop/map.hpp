@@ -7,6 +7,7 @@ namespace varve {
 /// Tag of the higher-order operator `map`.
 struct map_t {
   static constexpr auto op_name = "map";
+  static constexpr operator_class planned_as = operator_class::scan;
   static constexpr auto backward_name = "MapBackward";
   static constexpr int given_from = 0;
   static constexpr int carried(attributes const& at) { return static_cast<int>(at[0][0]); }

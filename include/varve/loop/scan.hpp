@@ -8,6 +8,7 @@ namespace varve {
 /// Tag of the higher-order operator `scan`.
 struct scan_t {
   static constexpr auto op_name = "scan";
+  static constexpr operator_class planned_as = operator_class::scan;
   static constexpr auto backward_name = "ScanBackward";
   static constexpr int given_from = 0;
   static constexpr int carried(attributes const& at) { return static_cast<int>(at[0][0]); }

@@ -12,6 +12,7 @@ namespace varve {
 /// Tag of the higher-order operator `while_loop`.
 struct while_loop_t {
   static constexpr auto op_name = "while_loop";
+  static constexpr operator_class planned_as = operator_class::scan;
   static constexpr auto backward_name = "WhileLoopBackward";
   static constexpr int given_from = 0;
   static constexpr int carried(attributes const& at) { return static_cast<int>(at[0][0]); }

@@ -9,6 +9,9 @@ namespace varve {
 /// C++.
 template <>
 struct rules<add_t> : rule::pointwise<2> {
+  static constexpr operator_class planned_as = operator_class::add;
+  static constexpr bool integer_lanes = true;
+  static constexpr char const* onnx = "Add";
   static constexpr saved_values saved = saved_values::nothing();
   static VARVE_INLINE constexpr auto kernel(auto x, auto y) {
     using R = decltype(x + y);
@@ -36,6 +39,9 @@ struct no_bool : rule::pointwise<Arity> {
 /// x - y. Linear in both operands.
 template <>
 struct rules<sub_t> : detail::no_bool<sub_t, 2> {
+  static constexpr operator_class planned_as = operator_class::sub;
+  static constexpr bool integer_lanes = true;
+  static constexpr char const* onnx = "Sub";
   static constexpr saved_values saved = saved_values::nothing();
   static VARVE_INLINE constexpr auto kernel(auto x, auto y) {
     using R = decltype(x - y);
@@ -49,6 +55,9 @@ struct rules<sub_t> : detail::no_bool<sub_t, 2> {
 /// -x.
 template <>
 struct rules<neg_t> : detail::no_bool<neg_t, 1> {
+  static constexpr operator_class planned_as = operator_class::neg;
+  static constexpr bool integer_lanes = true;
+  static constexpr char const* onnx = "Neg";
   static constexpr saved_values saved = saved_values::nothing();
   template <class X>
   static VARVE_INLINE constexpr auto kernel(X x) {

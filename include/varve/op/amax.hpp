@@ -48,6 +48,7 @@ struct extremum : rule::reduction {
 /// Greatest element along axes.
 template <>
 struct rules<amax_t> : detail::extremum<amax_t> {
+  static constexpr operator_class planned_as = operator_class::amax;
   static constexpr bool better(auto v, auto r) { return v > r; }
   template <std::same_as<tensor> T>
   static T make(attributes const& at, T const& x) {
@@ -57,6 +58,7 @@ struct rules<amax_t> : detail::extremum<amax_t> {
 /// Smallest element along axes.
 template <>
 struct rules<amin_t> : detail::extremum<amin_t> {
+  static constexpr operator_class planned_as = operator_class::amin;
   static constexpr bool better(auto v, auto r) { return v < r; }
   template <std::same_as<tensor> T>
   static T make(attributes const& at, T const& x) {

@@ -9,6 +9,7 @@ namespace varve {
 /// {keepdim}}.
 template <>
 struct rules<argmax_t> : rule::reduction {
+  static constexpr operator_class planned_as = operator_class::argmax;
   static constexpr bool differentiable = false;
   static constexpr int least_attributes = 1;
   static constexpr attributes checked(attributes const& at, meta const* in) {

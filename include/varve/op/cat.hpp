@@ -22,6 +22,7 @@ constexpr void require_an_axis(bool there) {
 /// Two values one after the other along an axis; longer lists are joined as a balanced tree. Attribute {axis}.
 template <>
 struct rules<cat_t> {
+  static constexpr operator_class planned_as = operator_class::cat;
   static constexpr saved_values saved = saved_values::nothing();
   static constexpr op_kind kind = op_kind::join;
   static constexpr bool moves_elements = true;

@@ -16,6 +16,7 @@ inline constexpr struct clone_t {
 
 template <>
 struct rules<clone_t> : rule::linear {
+  static constexpr operator_class planned_as = operator_class::expand;
   static constexpr saved_values saved = saved_values::nothing();
   static constexpr auto schema = "(Tensor self) -> Tensor";
   static constexpr op_kind kind = op_kind::view;

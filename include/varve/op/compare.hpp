@@ -6,32 +6,40 @@
 namespace varve {
 
 namespace detail {
-using comparison = rule::pointwise<2, promotion::comparison>;
+struct comparison : rule::pointwise<2, promotion::comparison> {
+  static constexpr operator_class planned_as = operator_class::cheap;
+  static constexpr bool integer_lanes = true;
+};
 } // namespace detail
 
 /// x < y, as bool; false with NaN. Constant to derivatives, like all comparisons.
 template <>
 struct rules<lt_t> : detail::comparison {
+  static constexpr char const* onnx = "Less";
   static VARVE_INLINE constexpr auto kernel(auto x, auto y) { return kernel::lt(x, y); }
 };
 /// x <= y.
 template <>
 struct rules<le_t> : detail::comparison {
+  static constexpr char const* onnx = "LessOrEqual";
   static VARVE_INLINE constexpr auto kernel(auto x, auto y) { return kernel::le(x, y); }
 };
 /// x > y.
 template <>
 struct rules<gt_t> : detail::comparison {
+  static constexpr char const* onnx = "Greater";
   static VARVE_INLINE constexpr auto kernel(auto x, auto y) { return kernel::gt(x, y); }
 };
 /// x >= y.
 template <>
 struct rules<ge_t> : detail::comparison {
+  static constexpr char const* onnx = "GreaterOrEqual";
   static VARVE_INLINE constexpr auto kernel(auto x, auto y) { return kernel::ge(x, y); }
 };
 /// x == y.
 template <>
 struct rules<eq_t> : detail::comparison {
+  static constexpr char const* onnx = "Equal";
   static VARVE_INLINE constexpr auto kernel(auto x, auto y) { return kernel::eq(x, y); }
 };
 /// x != y; true with NaN.

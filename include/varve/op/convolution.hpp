@@ -60,6 +60,7 @@ constexpr auto cut(V const& v, S const& sizes) {
 /// with infinite weights are made, and are NaN, is left open.
 template <>
 struct rules<convolution_t> : rule::bilinear {
+  static constexpr operator_class planned_as = operator_class::convolution;
   static constexpr saved_values saved{{saved_values::operand(1), saved_values::operand(0)}};
   static constexpr op_kind kind = op_kind::contraction;
   static constexpr auto schema = "(Tensor input, Tensor weight, int[] stride, int[] padding, int[] "

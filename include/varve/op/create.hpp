@@ -76,6 +76,7 @@ struct rules<empty_t> : detail::factory {
 };
 template <>
 struct rules<arange_t> : detail::factory {
+  static constexpr operator_class planned_as = operator_class::arange;
   template <class A>
   static tensor make(A const& at) {
     if (detail::is_made_compact(at)) return detail::made_compact<rules>(at);

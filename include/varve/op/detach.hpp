@@ -15,6 +15,7 @@ inline constexpr struct detach_t {
 
 template <>
 struct rules<detach_t> {
+  static constexpr operator_class planned_as = operator_class::expand;
   static constexpr auto schema = "(Tensor(a) self) -> Tensor(a)";
   static constexpr op_kind kind = op_kind::view;
   static constexpr int arity = 1;

@@ -8,6 +8,7 @@ namespace varve {
 /// e to the x.
 template <>
 struct rules<exp_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr char const* onnx = "Exp";
   static constexpr saved_values saved{{saved_values::result}};
   static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::exp(x); }
   static constexpr auto partial(arg_t<0>, auto const& y, auto const&) { return y; }
@@ -16,6 +17,7 @@ struct rules<exp_t> : rule::pointwise<1, promotion::floating> {
 /// Natural logarithm.
 template <>
 struct rules<log_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr char const* onnx = "Log";
   static constexpr saved_values saved{{saved_values::operand(0)}};
   static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::log(x); }
   static constexpr auto partial(arg_t<0>, auto const&, auto const& x) { return div(1, x); }

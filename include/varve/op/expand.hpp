@@ -23,6 +23,7 @@ inline constexpr auto resolve_expand = [](dims const& sizes, dims const& from) {
 /// Repeats dimensions of size 1, and adds leading ones, to reach a shape; a view with strides 0. Attribute {shape}.
 template <>
 struct rules<expand_t> : rule::view {
+  static constexpr operator_class planned_as = operator_class::expand;
   static constexpr auto schema = "(Tensor(a) self, int[] size) -> Tensor(a)";
   static constexpr attributes checked(attributes const& at, meta const* in) {
     return attributes(detail::resolve_expand(at[0], in[0].sizes));

@@ -112,6 +112,7 @@ constexpr index_t step_along(strided<T> const& x, int axis) {
 /// elements may have any dtype and rank. Attribute {axis}.
 template <>
 struct rules<gather_t> {
+  static constexpr operator_class planned_as = operator_class::gather;
   static constexpr saved_values saved{{saved_values::operand(1)}};
   static constexpr auto schema = "(Tensor self, int dim, Tensor index) -> Tensor";
   static constexpr attributes checked(attributes const& at, meta const* in) {
@@ -172,6 +173,7 @@ private:
 /// than the index, and has gradients of zeros there. Attribute {axis}.
 template <>
 struct rules<scatter_add_t> {
+  static constexpr operator_class planned_as = operator_class::scatter_add;
   static constexpr saved_values saved{{0, 0, saved_values::operand(1)}};
   static constexpr auto schema = "(Tensor self, int dim, Tensor index, Tensor src) -> Tensor";
   static constexpr attributes checked(attributes const& at, meta const* in) { return rules<gather_t>::checked(at, in); }

@@ -13,6 +13,8 @@ constexpr auto share(value auto const& other, value auto const& x, value auto co
   return where(eq(x, y), mul(v, 0.5), where(other, 0, v));
 }
 struct selecting : rule::pointwise<2> {
+  static constexpr operator_class planned_as = operator_class::cheap;
+  static constexpr bool integer_lanes = true;
   static constexpr saved_values saved{
       {saved_values::operand(0) | saved_values::operand(1), saved_values::operand(0) | saved_values::operand(1)}};
   template <std::size_t I, class Op>
@@ -31,6 +33,7 @@ struct selecting : rule::pointwise<2> {
 /// The greater element; NaN wins. Equal operands share the derivative, as in PyTorch.
 template <>
 struct rules<maximum_t> : detail::selecting {
+  static constexpr char const* onnx = "Max";
   static VARVE_INLINE constexpr auto kernel(auto x, auto y) { return kernel::maximum(x, y); }
   static constexpr auto other_chosen(arg_t<0>, auto const& x, auto const& y) { return lt(x, y); }
   static constexpr auto other_chosen(arg_t<1>, auto const& x, auto const& y) { return gt(x, y); }
@@ -39,6 +42,7 @@ struct rules<maximum_t> : detail::selecting {
 /// The smaller element; NaN wins. Equal operands share the derivative, as in PyTorch.
 template <>
 struct rules<minimum_t> : detail::selecting {
+  static constexpr char const* onnx = "Min";
   static VARVE_INLINE constexpr auto kernel(auto x, auto y) { return kernel::minimum(x, y); }
   static constexpr auto other_chosen(arg_t<0>, auto const& x, auto const& y) { return gt(x, y); }
   static constexpr auto other_chosen(arg_t<1>, auto const& x, auto const& y) { return lt(x, y); }

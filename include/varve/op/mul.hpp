@@ -7,6 +7,9 @@ namespace varve {
 /// x * y.
 template <>
 struct rules<mul_t> : rule::pointwise<2> {
+  static constexpr operator_class planned_as = operator_class::mul;
+  static constexpr bool integer_lanes = true;
+  static constexpr char const* onnx = "Mul";
   static constexpr saved_values saved{{saved_values::operand(1), saved_values::operand(0)}};
   static VARVE_INLINE constexpr auto kernel(auto x, auto y) {
     using R = decltype(x * y);
@@ -20,6 +23,8 @@ struct rules<mul_t> : rule::pointwise<2> {
 /// x / y, always floating (torch.true_divide).
 template <>
 struct rules<div_t> : rule::pointwise<2, promotion::floating> {
+  static constexpr operator_class planned_as = operator_class::div;
+  static constexpr char const* onnx = "Div";
   static constexpr saved_values saved{{saved_values::operand(1), saved_values::operand(0) | saved_values::operand(1)}};
   static VARVE_INLINE constexpr auto kernel(auto x, auto y) { return x / y; }
   /// The reciprocal in double for plain numbers, since numbers by themselves follow C++: 1 / 3 would be a float.

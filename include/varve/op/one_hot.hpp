@@ -9,6 +9,7 @@ namespace varve {
 /// {num_classes}.
 template <>
 struct rules<one_hot_t> {
+  static constexpr operator_class planned_as = operator_class::one_hot;
   static constexpr auto schema = "(Tensor self, int num_classes) -> Tensor";
   static constexpr attributes checked(attributes const& at, meta const*) {
     if (at[0].n != 1) refuse::argument_is_invalid("one_hot", "the number of classes is one number");

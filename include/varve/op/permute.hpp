@@ -32,6 +32,7 @@ inline constexpr auto normalize_permutation = [](dims const& p, dims const& size
 /// Reorders dimensions: result dimension k is operand dimension axes[k]. A view. Attribute {axes}.
 template <>
 struct rules<permute_t> : rule::view {
+  static constexpr operator_class planned_as = operator_class::permute;
   static constexpr auto schema = "(Tensor(a) self, int[] dims) -> Tensor(a)";
   static constexpr attributes checked(attributes const& at, meta const* in) {
     return attributes(detail::normalize_permutation(at[0], in[0].sizes));

@@ -10,6 +10,8 @@ namespace varve {
 /// negative.
 template <>
 struct rules<pow_t> : rule::pointwise<2> {
+  static constexpr bool integer_lanes = true;
+  static constexpr char const* onnx = "Pow";
   static constexpr bool is_slow = true;
   static constexpr saved_values saved{{saved_values::operand(0) | saved_values::operand(1),
                                        saved_values::result | saved_values::operand(0) | saved_values::operand(1)}};

@@ -10,6 +10,7 @@ namespace varve {
 /// 1 / x, correctly rounded; integers become floating.
 template <>
 struct rules<reciprocal_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr char const* onnx = "Reciprocal";
   static constexpr saved_values saved{{saved_values::result}};
   static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::reciprocal(x); }
   static constexpr auto partial(arg_t<0>, auto const& y, auto const&) { return neg(mul(y, y)); }

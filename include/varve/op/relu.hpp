@@ -11,6 +11,9 @@ namespace varve {
 /// are refused.
 template <>
 struct rules<relu_t> : detail::no_bool<relu_t, 1> {
+  static constexpr operator_class planned_as = operator_class::cheap;
+  static constexpr bool integer_lanes = true;
+  static constexpr char const* onnx = "Relu";
   static constexpr saved_values saved{{saved_values::result}};
   static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::maximum(x, decltype(x)(0)); }
   template <class Op>

@@ -57,6 +57,7 @@ inline constexpr auto resolve_shape = [](dims const& sizes, dims const& from) {
 /// The same elements in row-major order under another shape; a view where strides allow it. Attribute {shape}.
 template <>
 struct rules<reshape_t> : rule::view {
+  static constexpr operator_class planned_as = operator_class::reshape;
   static constexpr auto schema = "(Tensor(a) self, int[] shape) -> Tensor(a)";
   static constexpr attributes checked(attributes const& at, meta const* in) {
     return attributes(detail::resolve_shape(at[0], in[0].sizes));

@@ -8,6 +8,7 @@ namespace varve {
 /// Sine of radians.
 template <>
 struct rules<sin_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr char const* onnx = "Sin";
   static constexpr saved_values saved{{saved_values::operand(0)}};
   static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::sin(x); }
   static constexpr auto partial(arg_t<0>, auto const&, auto const& x) { return cos(x); }
@@ -16,6 +17,7 @@ struct rules<sin_t> : rule::pointwise<1, promotion::floating> {
 /// Cosine of radians.
 template <>
 struct rules<cos_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr char const* onnx = "Cos";
   static constexpr saved_values saved{{saved_values::operand(0)}};
   static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::cos(x); }
   static constexpr auto partial(arg_t<0>, auto const&, auto const& x) { return neg(sin(x)); }

@@ -40,6 +40,7 @@ inline constexpr auto next_axis = [](dims const& r) { return dims{r[0] + 1, r[1]
 /// Every step-th element of one axis from start to stop. A view. Attribute {axis, start, stop, step}.
 template <>
 struct rules<slice_t> : rule::view {
+  static constexpr operator_class planned_as = operator_class::slice;
   static constexpr auto schema = "(Tensor(a) self, int[4] dim_start_end_step) -> Tensor(a)";
   static constexpr attributes checked(attributes const& at, meta const* in) {
     if (at[0].n < 1) refuse::argument_is_invalid("slice", "the axis is missing");
@@ -75,6 +76,7 @@ struct rules<slice_t> : rule::view {
 /// Zeros with the operand put at a slice; attributes {shape, {axis, start, stop, step}}.
 template <>
 struct rules<slice_backward_t> : rule::linear {
+  static constexpr operator_class planned_as = operator_class::slice_backward;
   static constexpr saved_values saved = saved_values::nothing();
   static constexpr auto schema = "(Tensor grad_output, int[] input_sizes, int[4] dim_start_end_step) -> Tensor";
   static constexpr attributes checked(attributes const& at, meta const* in) {

@@ -8,6 +8,7 @@ namespace varve {
 /// Square root; NaN below 0.
 template <>
 struct rules<sqrt_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr char const* onnx = "Sqrt";
   static constexpr saved_values saved{{saved_values::result}};
   static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::sqrt(x); }
   static constexpr auto partial(arg_t<0>, auto const& y, auto const&) { return div(0.5, y); }

@@ -9,6 +9,7 @@ namespace varve {
 /// Sum over axes (all without); attributes {axes, {keepdim}}. Bool and integers sum to int64.
 template <>
 struct rules<sum_t> : rule::reduction {
+  static constexpr operator_class planned_as = operator_class::sum;
   static constexpr saved_values saved = saved_values::nothing();
   static constexpr bool sums = true;
   template <class T>

@@ -243,11 +243,10 @@ private:
   constexpr void arithmetic(step& s, operator_class what) const {
     bool const narrow =
         is_narrow(s.type) && !(b.type == lane::i32 && s.type == dtype::int32); // in the registers at hand
-    bool const multiplies_integers =
-        (what == operator_class::mul || what == operator_class::square) && s.kind == step_kind::op && narrow;
-    s.wraps = multiplies_integers ||
-              (narrow &&
-               (s.kind == step_kind::dot || (s.kind == step_kind::op && !s.wide && what <= operator_class::square)));
+    bool const multiplies_integers = what == operator_class::mul && s.kind == step_kind::op && narrow;
+    s.wraps =
+        multiplies_integers ||
+        (narrow && (s.kind == step_kind::dot || (s.kind == step_kind::op && !s.wide && what <= operator_class::abs)));
     if (multiplies_integers) s.kind = step_kind::mul;
     else if (s.kind == step_kind::op && !s.wide && what >= operator_class::add && what <= operator_class::div)
       s.kind = what == operator_class::add   ? step_kind::add

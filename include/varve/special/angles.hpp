@@ -31,24 +31,28 @@ inline constexpr struct atan2_t : promoting_operator<atan2_t> {
 
 template <>
 struct rules<tan_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr char const* onnx = "Tan";
   static constexpr saved_values saved{{saved_values::result}};
   static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::tan(x); }
   static constexpr auto partial(arg_t<0>, auto const& y, auto const&) { return add(square(y), 1); }
 };
 template <>
 struct rules<asin_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr char const* onnx = "Asin";
   static constexpr saved_values saved{{saved_values::operand(0)}};
   static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::asin(x); }
   static constexpr auto partial(arg_t<0>, auto const&, auto const& x) { return rsqrt(sub(1, square(x))); }
 };
 template <>
 struct rules<acos_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr char const* onnx = "Acos";
   static constexpr saved_values saved{{saved_values::operand(0)}};
   static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::acos(x); }
   static constexpr auto partial(arg_t<0>, auto const&, auto const& x) { return neg(rsqrt(sub(1, square(x)))); }
 };
 template <>
 struct rules<atan_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr char const* onnx = "Atan";
   static constexpr saved_values saved{{saved_values::operand(0)}};
   static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::atan(x); }
   static constexpr auto partial(arg_t<0>, auto const&, auto const& x) { return reciprocal(add(square(x), 1)); }

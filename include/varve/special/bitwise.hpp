@@ -38,6 +38,7 @@ struct of_some_dtypes : rule::pointwise<Arity, P> {
 template <class Tag, int Arity, bool Bools = true>
 struct of_integers : of_some_dtypes<Tag, Arity> {
   static constexpr bool differentiable = false;
+  static constexpr bool integer_lanes = true;
   static constexpr bool takes(dtype t) { return category(t) < 2 && (Bools || t != dtype::bool_); }
 };
 } // namespace detail

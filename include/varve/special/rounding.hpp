@@ -65,18 +65,24 @@ struct of_floats : of_some_dtypes<Tag, Arity> {
 
 template <>
 struct rules<floor_t> : detail::of_whole_parts<floor_t> {
+  static constexpr bool integer_lanes = true;
+  static constexpr char const* onnx = "Floor";
   static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::floor(x); }
 };
 template <>
 struct rules<ceil_t> : detail::of_whole_parts<ceil_t> {
+  static constexpr bool integer_lanes = true;
+  static constexpr char const* onnx = "Ceil";
   static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::ceil(x); }
 };
 template <>
 struct rules<trunc_t> : detail::of_whole_parts<trunc_t> {
+  static constexpr bool integer_lanes = true;
   static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::trunc(x); }
 };
 template <>
 struct rules<round_half_even_t> : detail::of_whole_parts<round_half_even_t> {
+  static constexpr bool integer_lanes = true;
   static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::round(x); }
 };
 template <>

@@ -39,6 +39,7 @@ constexpr op_handle make_hop_handle() {
   if constexpr (requires { Tag::shares_region; }) h.shares_region = Tag::shares_region;
   if constexpr (requires { Tag::writes_copy; }) h.writes_copy = Tag::writes_copy;
   if constexpr (requires { Tag::draws_from_state; }) h.draws_from_state = Tag::draws_from_state;
+  if constexpr (requires { Tag::planned_as; }) h.planned_as = Tag::planned_as;
   return h;
 }
 } // namespace detail
