@@ -75,6 +75,8 @@ struct op_handle {
   operator_class planned_as = operator_class::other;
   /// The operator of ONNX that is the same on operands of one dtype (`rules<>::onnx`); null: none.
   char const* onnx = nullptr;
+  /// How it is written in C++ (`rules<>::cpp`).
+  operator_text cpp{};
   /// Does it give truth values of numbers that are promoted to one dtype?
   bool compares = false;
 };
@@ -139,6 +141,7 @@ constexpr op_handle make_handle() {
   }
   if constexpr (requires { R::planned_as; }) h.planned_as = R::planned_as;
   if constexpr (requires { R::onnx; }) h.onnx = R::onnx;
+  if constexpr (requires { R::cpp; }) h.cpp = R::cpp;
   if constexpr (requires { typename R::functional; }) h.functional = &handle_of<typename R::functional>;
   return h;
 }

@@ -64,6 +64,15 @@ enum class operator_class : unsigned char {
   other
 };
 
+/// How `emit_cpp` writes an elementwise operator, as its rules say: `static constexpr operator_text
+/// cpp{"kernel::exp($0)"};`
+/// `$0`, `$1`, `$2` are its operands, `$T` the type that it computes in; `infix` is for floating numbers and registers.
+/// Without a word it is written as the kernel of its rules, for which more headers are read.
+struct operator_text {
+  char const* text = nullptr;
+  char const* infix = nullptr;
+};
+
 /// The values that an operator's `vjp` reads, for each operand it is asked of: a bit per operand, and `result`. What is
 /// not kept cannot be overtaken by an in-place operator, and costs no memory (derivatives.yaml). Rules say `static
 /// constexpr saved_values saved{...}`, or `saved_by(attributes)` where attributes tell; without a word all is kept.

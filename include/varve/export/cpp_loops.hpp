@@ -6,6 +6,9 @@
 #pragma GCC diagnostic ignored "-Wsign-conversion"
 
 #include <varve/export/cpp_text.hpp>
+#include <varve/op/add.hpp>
+#include <varve/op/maximum.hpp>
+#include <varve/op/mul.hpp>
 
 #include <vector>
 
@@ -127,17 +130,17 @@ private:
                           bool minus = false) const {
     if (batches)
       return std::string(minus ? "kernel::fnma<" : "kernel::fma<") + lane + ">(" + a + ", " + b_ + ", " + c + ")";
-    return combined(minus ? "sub" : "add", c, combined("mul", a, b_, t), t);
+    return combined(minus ? handle<sub_t> : handle<add_t>, c, combined(handle<mul_t>, a, b_, t), t);
   }
-  std::string combined(char const* op, std::string const& x, std::string const& y, dtype t) const {
-    return filled_in(text_of_operator(op, t, batches, 2), "", [&](int k) { return k ? y : x; });
+  std::string combined(op_handle const& op, std::string const& x, std::string const& y, dtype t) const {
+    return filled_in(text_of_operator(op, t, batches), "", [&](int k) { return k ? y : x; });
   }
   /// Many terms: two partial results, each of every other term.
   std::string gathered(loop::step const& s) const {
     bool const dot = s.kind == loop::step_kind::dot;
-    char const* const op = s.kind == loop::step_kind::greatest ? "maximum"
-                           : s.kind == loop::step_kind::least  ? "minimum"
-                                                               : "add";
+    op_handle const& op = s.kind == loop::step_kind::greatest ? handle<maximum_t>
+                          : s.kind == loop::step_kind::least  ? handle<minimum_t>
+                                                              : handle<add_t>;
     int const terms = dot ? s.count / 2 : s.count;
     std::string part[2];
     auto term = [&](int k) {
@@ -147,7 +150,7 @@ private:
       std::string& r = part[k % 2];
       if (dot) {
         std::string const x = term(2 * k), y = term(2 * k + 1);
-        r = r.empty() ? combined("mul", x, y, s.type) : product_sum(x, y, r, s.type);
+        r = r.empty() ? combined(handle<mul_t>, x, y, s.type) : product_sum(x, y, r, s.type);
       } else {
         std::string const x = term(k);
         r = r.empty() ? x : combined(op, r, x, s.type);
@@ -186,7 +189,7 @@ private:
                                                " is none of varve's elementwise operators, which emitted code can "
                                                "call; write it in other operators")
                                                   .c_str());
-    std::string const form = text_of_operator(s.op->name, t, batches, s.count);
+    std::string const form = text_of_operator(*s.op, t, batches);
     std::string const y = filled_in(form, batches ? V : type_text(t), [&](int k) { return value(operand(s, k)); });
     if (!batches || !s.wraps) return y;
     if (s.kind == loop::step_kind::mul)
@@ -212,8 +215,10 @@ private:
     }
   }
 
-  static char const* fold(loop::sink const& s) {
-    return s.kind == loop::sink_kind::sum ? "add" : s.kind == loop::sink_kind::greatest ? "maximum" : "minimum";
+  static op_handle const& fold(loop::sink const& s) {
+    return s.kind == loop::sink_kind::sum        ? handle<add_t>
+           : s.kind == loop::sink_kind::greatest ? handle<maximum_t>
+                                                 : handle<minimum_t>;
   }
   dtype target_type(loop::sink const& s) const { return p.buffers[p.accesses[s.access].buffer].type; }
   std::string neutral(loop::sink const& s, dtype t) const {
@@ -238,7 +243,7 @@ private:
   }
   std::string across(loop::sink const& s, std::string const& x) const {
     if (s.kind == loop::sink_kind::sum) return "kernel::reduce_sum(" + x + ")";
-    return "kernel::reduce_lanes(" + x + ", [](" + lane + " a, " + lane + " b) { return kernel::" + fold(s) +
+    return "kernel::reduce_lanes(" + x + ", [](" + lane + " a, " + lane + " b) { return kernel::" + fold(s).name +
            "(a, b); })";
   }
   void assign(loop::sink const& s, std::string const& x) {
@@ -283,7 +288,7 @@ private:
     }
   }
   std::string combined_scalar(loop::sink const& s, std::string const& x, std::string const& y) const {
-    return filled_in(text_of_operator(fold(s), lane_type, false, 2), "", [&](int k) { return k ? y : x; });
+    return filled_in(text_of_operator(fold(s), lane_type, false), "", [&](int k) { return k ? y : x; });
   }
   void finish(int k) {
     loop::sink const& s = sink(k);

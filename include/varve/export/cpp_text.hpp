@@ -51,45 +51,17 @@ VARVE_COLD inline std::string literal(dtype t, double x) {
   return t == dtype::float32 ? s + "f" : s;
 }
 
-/// How the call of an elementwise operator is written: `$0`, `$1`, `$2` are its operands, `$T` the type that it
-/// computes in.
-struct operator_text {
-  std::string_view name, text;
-};
-/// Arithmetic that floating types and batches have as C++ operators (of int64 not the product, which does not wrap
-/// around in every library).
-inline constexpr operator_text infix[] = {
-    {"add", "$0 + $1"}, {"sub", "$0 - $1"}, {"mul", "$0 * $1"}, {"div", "$0 / $1"}, {"neg", "-$0"}};
-/// Operators that are the function of varve/kernel of the same name, which emitted code need not look up in the rules
-/// of the operator: `varve/kernel/math.hpp` is read faster.
-inline constexpr std::string_view functions[] = {
-    "add",   "sub",     "mul", "neg",   "abs",        "sign",    "lt",      "le",        "gt",
-    "ge",    "eq",      "ne",  "isnan", "where",      "maximum", "minimum", "floor",     "ceil",
-    "trunc", "round",   "exp", "expm1", "log",        "log1p",   "sin",     "cos",       "tan",
-    "tanh",  "sigmoid", "erf", "sqrt",  "reciprocal", "pow",     "fmod",    "remainder", "floor_divide"};
-/// Others.
-inline constexpr operator_text others[] = {
-    {"relu", "kernel::maximum($0, $T(0))"},
-    {"rsqrt", "kernel::reciprocal(kernel::sqrt($0))"},
-    {"log1p_exp", "kernel::maximum($0, $T(0)) + kernel::log1p(kernel::exp(-kernel::abs($0)))"},
-    {"isfinite", "kernel::eq($0 - $0, $T(0))"}};
-
-/// The text of an elementwise operator of varve on values of dtype `t`, or on batches: where nothing shorter is known,
-/// the kernel of its rules. Integers go through the kernels, in which they wrap.
-VARVE_COLD inline std::string text_of_operator(std::string_view name, dtype t, bool batches, int operands) {
-  if (is_floating(t) || (batches && !(t == dtype::int64 && name == "mul")))
-    for (operator_text const& o : infix)
-      if (o.name == name) return std::string(o.text);
-  for (operator_text const& o : others)
-    if (o.name == name) return std::string(o.text);
-  std::string s;
-  for (std::string_view f : functions)
-    if (f == name) s = "kernel::" + std::string(f) + "(";
+/// The text of an elementwise operator of varve on values of dtype `t`, or on batches: what its rules say, else their
+/// kernel. Integers go through kernels, in which they wrap, as do products of int64 in registers.
+VARVE_COLD inline std::string text_of_operator(op_handle const& op, dtype t, bool batches) {
+  bool const wraps = !is_floating(t) && (!batches || (t == dtype::int64 && op.planned_as == operator_class::mul));
+  if (op.cpp.infix && !wraps) return op.cpp.infix;
+  if (op.cpp.text) return op.cpp.text;
   constexpr std::string_view family = "special_"; // which tags have not in their names
-  if (s.empty())
-    s = "varve::rules<varve::" + std::string(name.substr(name.substr(0, family.size()) == family ? family.size() : 0)) +
-        "_t>::kernel(";
-  for (int k = 0; k < operands; ++k) s += (k ? ", $" : "$") + std::to_string(k);
+  std::string_view name = op.name;
+  if (name.substr(0, family.size()) == family) name.remove_prefix(family.size());
+  std::string s = "varve::rules<varve::" + std::string(name) + "_t>::kernel(";
+  for (int k = 0; k < op.arity; ++k) s += (k ? ", $" : "$") + std::to_string(k);
   return s + ")";
 }
 

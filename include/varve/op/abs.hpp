@@ -8,6 +8,7 @@ namespace varve {
 /// Magnitude. The derivative at 0 is 0. Truth values are refused.
 template <>
 struct rules<abs_t> : detail::no_bool<abs_t, 1> {
+  static constexpr operator_text cpp{"kernel::abs($0)"};
   static constexpr operator_class planned_as = operator_class::abs;
   static constexpr bool integer_lanes = true;
   static constexpr char const* onnx = "Abs";
@@ -19,6 +20,7 @@ struct rules<abs_t> : detail::no_bool<abs_t, 1> {
 /// -1, 0 or 1; constant to derivatives.
 template <>
 struct rules<sign_t> : rule::pointwise<1> {
+  static constexpr operator_text cpp{"kernel::sign($0)"};
   static constexpr operator_class planned_as = operator_class::cheap;
   static constexpr bool integer_lanes = true;
   static constexpr char const* onnx = "Sign";

@@ -15,36 +15,42 @@ struct comparison : rule::pointwise<2, promotion::comparison> {
 /// x < y, as bool; false with NaN. Constant to derivatives, like all comparisons.
 template <>
 struct rules<lt_t> : detail::comparison {
+  static constexpr operator_text cpp{"kernel::lt($0, $1)"};
   static constexpr char const* onnx = "Less";
   static VARVE_INLINE constexpr auto kernel(auto x, auto y) { return kernel::lt(x, y); }
 };
 /// x <= y.
 template <>
 struct rules<le_t> : detail::comparison {
+  static constexpr operator_text cpp{"kernel::le($0, $1)"};
   static constexpr char const* onnx = "LessOrEqual";
   static VARVE_INLINE constexpr auto kernel(auto x, auto y) { return kernel::le(x, y); }
 };
 /// x > y.
 template <>
 struct rules<gt_t> : detail::comparison {
+  static constexpr operator_text cpp{"kernel::gt($0, $1)"};
   static constexpr char const* onnx = "Greater";
   static VARVE_INLINE constexpr auto kernel(auto x, auto y) { return kernel::gt(x, y); }
 };
 /// x >= y.
 template <>
 struct rules<ge_t> : detail::comparison {
+  static constexpr operator_text cpp{"kernel::ge($0, $1)"};
   static constexpr char const* onnx = "GreaterOrEqual";
   static VARVE_INLINE constexpr auto kernel(auto x, auto y) { return kernel::ge(x, y); }
 };
 /// x == y.
 template <>
 struct rules<eq_t> : detail::comparison {
+  static constexpr operator_text cpp{"kernel::eq($0, $1)"};
   static constexpr char const* onnx = "Equal";
   static VARVE_INLINE constexpr auto kernel(auto x, auto y) { return kernel::eq(x, y); }
 };
 /// x != y; true with NaN.
 template <>
 struct rules<ne_t> : detail::comparison {
+  static constexpr operator_text cpp{"kernel::ne($0, $1)"};
   static VARVE_INLINE constexpr auto kernel(auto x, auto y) { return kernel::ne(x, y); }
 };
 

@@ -9,6 +9,7 @@ namespace varve {
 /// + erf(x / sqrt(2)))`.
 template <>
 struct rules<erf_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr operator_text cpp{"kernel::erf($0)"};
   static constexpr char const* onnx = "Erf";
   static constexpr saved_values saved{{saved_values::operand(0)}};
   static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::erf(x); }

@@ -86,6 +86,7 @@ inline constexpr struct silu_t : composite_operator<silu_t> {
 /// log(1 + e^x) without overflow.
 template <>
 struct rules<log1p_exp_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr operator_text cpp{"kernel::maximum($0, $T(0)) + kernel::log1p(kernel::exp(-kernel::abs($0)))"};
   static constexpr char const* onnx = "Softplus";
   static constexpr saved_values saved{{saved_values::operand(0)}};
   static VARVE_INLINE constexpr auto kernel(auto x) {

@@ -33,6 +33,7 @@ struct selecting : rule::pointwise<2> {
 /// The greater element; NaN wins. Equal operands share the derivative, as in PyTorch.
 template <>
 struct rules<maximum_t> : detail::selecting {
+  static constexpr operator_text cpp{"kernel::maximum($0, $1)"};
   static constexpr char const* onnx = "Max";
   static VARVE_INLINE constexpr auto kernel(auto x, auto y) { return kernel::maximum(x, y); }
   static constexpr auto other_chosen(arg_t<0>, auto const& x, auto const& y) { return lt(x, y); }
@@ -42,6 +43,7 @@ struct rules<maximum_t> : detail::selecting {
 /// The smaller element; NaN wins. Equal operands share the derivative, as in PyTorch.
 template <>
 struct rules<minimum_t> : detail::selecting {
+  static constexpr operator_text cpp{"kernel::minimum($0, $1)"};
   static constexpr char const* onnx = "Min";
   static VARVE_INLINE constexpr auto kernel(auto x, auto y) { return kernel::minimum(x, y); }
   static constexpr auto other_chosen(arg_t<0>, auto const& x, auto const& y) { return gt(x, y); }

@@ -7,6 +7,7 @@ namespace varve {
 /// x * y.
 template <>
 struct rules<mul_t> : rule::pointwise<2> {
+  static constexpr operator_text cpp{"kernel::mul($0, $1)", "$0 * $1"};
   static constexpr operator_class planned_as = operator_class::mul;
   static constexpr bool integer_lanes = true;
   static constexpr char const* onnx = "Mul";
@@ -23,6 +24,7 @@ struct rules<mul_t> : rule::pointwise<2> {
 /// x / y, always floating (torch.true_divide).
 template <>
 struct rules<div_t> : rule::pointwise<2, promotion::floating> {
+  static constexpr operator_text cpp{nullptr, "$0 / $1"};
   static constexpr operator_class planned_as = operator_class::div;
   static constexpr char const* onnx = "Div";
   static constexpr saved_values saved{{saved_values::operand(1), saved_values::operand(0) | saved_values::operand(1)}};

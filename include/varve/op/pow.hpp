@@ -10,6 +10,7 @@ namespace varve {
 /// negative.
 template <>
 struct rules<pow_t> : rule::pointwise<2> {
+  static constexpr operator_text cpp{"kernel::pow($0, $1)"};
   static constexpr bool integer_lanes = true;
   static constexpr char const* onnx = "Pow";
   static constexpr bool is_slow = true;

@@ -11,6 +11,7 @@ namespace varve {
 /// are refused.
 template <>
 struct rules<relu_t> : detail::no_bool<relu_t, 1> {
+  static constexpr operator_text cpp{"kernel::maximum($0, $T(0))"};
   static constexpr operator_class planned_as = operator_class::cheap;
   static constexpr bool integer_lanes = true;
   static constexpr char const* onnx = "Relu";

@@ -8,6 +8,7 @@ namespace varve {
 /// Sine of radians.
 template <>
 struct rules<sin_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr operator_text cpp{"kernel::sin($0)"};
   static constexpr char const* onnx = "Sin";
   static constexpr saved_values saved{{saved_values::operand(0)}};
   static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::sin(x); }
@@ -17,6 +18,7 @@ struct rules<sin_t> : rule::pointwise<1, promotion::floating> {
 /// Cosine of radians.
 template <>
 struct rules<cos_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr operator_text cpp{"kernel::cos($0)"};
   static constexpr char const* onnx = "Cos";
   static constexpr saved_values saved{{saved_values::operand(0)}};
   static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::cos(x); }

@@ -31,6 +31,7 @@ inline constexpr struct atan2_t : promoting_operator<atan2_t> {
 
 template <>
 struct rules<tan_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr operator_text cpp{"kernel::tan($0)"};
   static constexpr char const* onnx = "Tan";
   static constexpr saved_values saved{{saved_values::result}};
   static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::tan(x); }

@@ -65,33 +65,39 @@ struct of_floats : of_some_dtypes<Tag, Arity> {
 
 template <>
 struct rules<floor_t> : detail::of_whole_parts<floor_t> {
+  static constexpr operator_text cpp{"kernel::floor($0)"};
   static constexpr bool integer_lanes = true;
   static constexpr char const* onnx = "Floor";
   static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::floor(x); }
 };
 template <>
 struct rules<ceil_t> : detail::of_whole_parts<ceil_t> {
+  static constexpr operator_text cpp{"kernel::ceil($0)"};
   static constexpr bool integer_lanes = true;
   static constexpr char const* onnx = "Ceil";
   static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::ceil(x); }
 };
 template <>
 struct rules<trunc_t> : detail::of_whole_parts<trunc_t> {
+  static constexpr operator_text cpp{"kernel::trunc($0)"};
   static constexpr bool integer_lanes = true;
   static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::trunc(x); }
 };
 template <>
 struct rules<round_half_even_t> : detail::of_whole_parts<round_half_even_t> {
+  static constexpr operator_text cpp{"kernel::round($0)"};
   static constexpr bool integer_lanes = true;
   static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::round(x); }
 };
 template <>
 struct rules<floor_divide_t> : detail::of_numbers<floor_divide_t, 2> {
+  static constexpr operator_text cpp{"kernel::floor_divide($0, $1)"};
   static constexpr bool differentiable = false;
   static VARVE_INLINE constexpr auto kernel(auto x, auto y) { return kernel::floor_divide(x, y); }
 };
 template <>
 struct rules<fmod_t> : detail::of_numbers<fmod_t, 2> {
+  static constexpr operator_text cpp{"kernel::fmod($0, $1)"};
   static constexpr saved_values saved{{0, saved_values::operand(0) | saved_values::operand(1)}};
   static VARVE_INLINE constexpr auto kernel(auto x, auto y) { return kernel::fmod(x, y); }
   static constexpr auto partial(arg_t<0>, auto const&, auto const&...) { return one; }
@@ -99,6 +105,7 @@ struct rules<fmod_t> : detail::of_numbers<fmod_t, 2> {
 };
 template <>
 struct rules<remainder_t> : detail::of_numbers<remainder_t, 2> {
+  static constexpr operator_text cpp{"kernel::remainder($0, $1)"};
   static constexpr saved_values saved{{0, saved_values::operand(0) | saved_values::operand(1)}};
   static VARVE_INLINE constexpr auto kernel(auto x, auto y) { return kernel::remainder(x, y); }
   static constexpr auto partial(arg_t<0>, auto const&, auto const&...) { return one; }
