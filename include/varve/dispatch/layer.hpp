@@ -28,8 +28,8 @@ struct layer;
 struct boxed_hop;
 
 /// What a layer is of, where that is asked for: a mode, whatever its type, or one of the transforms; `lanes` stand
-/// above a `vmap` while a function runs that only some of its lanes are to run.
-enum class layer_role : unsigned char { mode, grad, jvp, vmap, functionalize, trace, lanes };
+/// above a `vmap` while a function runs that only some of its lanes are to run; `other` is any other transform.
+enum class layer_role : unsigned char { mode, grad, jvp, vmap, functionalize, trace, lanes, other };
 
 /// What the layers of one kind do: one constant per kind, beside the class of its layers (`grad_kind`, `jvp_kind`,
 /// `vmap_kind`, `functionalize_kind`, `dual_level_kind`, `trace_layer::own_kind`, `mode_layer<M>::own_kind`).

@@ -56,7 +56,8 @@ constexpr auto tower_of(X const&... x) {
 }
 
 /// Gives a value every interpreter of the first `K` of a tower: constants become constants of each transform. Types of
-/// cotangents are fixed by it.
+/// cotangents are fixed by it. An interpreter whose payload is more than one value says how it is lifted:
+/// `lift_payload(seen, lift)`.
 template <std::size_t K, class Tower, class V>
 constexpr auto lift_to(Tower const& tower, V const& v) {
   if constexpr (K == 0) {
@@ -65,8 +66,10 @@ constexpr auto lift_to(Tower const& tower, V const& v) {
     using I = std::tuple_element_t<K - 1, Tower>;
     auto const& in = std::get<K - 1>(tower);
     if constexpr (at_level<V, I::level>) {
-      auto const inner = lift_to<K - 1>(tower, v.value);
-      if constexpr (value<decltype(v.extra)>) return in.close_dual(v.in, inner, lift_to<K - 1>(tower, v.extra));
+      auto const lift = [&](auto const& u) { return lift_to<K - 1>(tower, u); };
+      auto const inner = lift(v.value);
+      if constexpr (requires { v.in.lift_payload(v, lift); }) return v.in.lift_payload(v, lift);
+      else if constexpr (value<decltype(v.extra)>) return in.close_dual(v.in, inner, lift_to<K - 1>(tower, v.extra));
       else
         return seen<typename V::interpreter, std::remove_const_t<decltype(inner)>,
                     std::remove_cvref_t<decltype(v.extra)>>{inner, v.in, v.extra};
