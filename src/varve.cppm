@@ -655,6 +655,7 @@ using varve::operand_list;
 using varve::operator_class;
 using varve::operator_decomposition;
 using varve::operator_schema;
+using varve::operator_text;
 using varve::ops;
 using varve::optimize;
 using varve::or_masks;
