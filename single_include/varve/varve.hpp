@@ -2017,6 +2017,55 @@ enum class op_kind : unsigned char {
   effect
 };
 
+/// What passes, planning and emission take an operator for, as its rules say: `static constexpr operator_class
+/// planned_as = operator_class::sum;`. Without a word an elementwise one is `pointwise`, of which its lane kernels say
+/// all there is to know, and another one `other`. `data` is a constant of rank > 0; `cheap` takes an instruction or
+/// two; `expand` may expand nothing, as `clone`; `scan` is any loop.
+enum class operator_class : unsigned char {
+  placeholder,
+  constant,
+  data,
+  pointwise,
+  add,
+  sub,
+  mul,
+  div,
+  neg,
+  abs,
+  cheap,
+  convert,
+  sum,
+  amax,
+  amin,
+  argmax,
+  mm,
+  reshape,
+  permute,
+  expand,
+  slice,
+  slice_backward,
+  cat,
+  gather,
+  scatter_add,
+  convolution,
+  one_hot,
+  arange,
+  count,
+  cond,
+  scan,
+  getitem,
+  other
+};
+
+/// How `emit_cpp` writes an elementwise operator, as its rules say: `static constexpr operator_text
+/// cpp{"kernel::exp($0)"};`
+/// `$0`, `$1`, `$2` are its operands, `$T` the type that it computes in; `infix` is for floating numbers and registers.
+/// Without a word it is written as the kernel of its rules, for which more headers are read.
+struct operator_text {
+  char const* text = nullptr;
+  char const* infix = nullptr;
+};
+
 /// The values that an operator's `vjp` reads, for each operand it is asked of: a bit per operand, and `result`. What is
 /// not kept cannot be overtaken by an in-place operator, and costs no memory (derivatives.yaml). Rules say `static
 /// constexpr saved_values saved{...}`, or `saved_by(attributes)` where attributes tell; without a word all is kept.
@@ -5835,8 +5884,8 @@ struct layer;
 struct boxed_hop;
 
 /// What a layer is of, where that is asked for: a mode, whatever its type, or one of the transforms; `lanes` stand
-/// above a `vmap` while a function runs that only some of its lanes are to run.
-enum class layer_role : unsigned char { mode, grad, jvp, vmap, functionalize, trace, lanes };
+/// above a `vmap` while a function runs that only some of its lanes are to run; `other` is any other transform.
+enum class layer_role : unsigned char { mode, grad, jvp, vmap, functionalize, trace, lanes, other };
 
 /// What the layers of one kind do: one constant per kind, beside the class of its layers (`grad_kind`, `jvp_kind`,
 /// `vmap_kind`, `functionalize_kind`, `dual_level_kind`, `trace_layer::own_kind`, `mode_layer<M>::own_kind`).
@@ -8494,7 +8543,7 @@ struct op_lanes {
   double (*f64)(double const* a) = nullptr;
   kernel::batch<float> (*simd_f32)(kernel::batch<float> const* a) = nullptr;
   kernel::batch<double> (*simd_f64)(kernel::batch<double> const* a) = nullptr;
-  /// Of the operators that `integer_lanes` names.
+  /// Of operators whose rules say `integer_lanes`.
   std::int64_t (*i64)(std::int64_t const* a) = nullptr;
   kernel::batch<std::int32_t> (*simd_i32)(kernel::batch<std::int32_t> const* a) = nullptr;
   kernel::batch<std::int64_t> (*simd_i64)(kernel::batch<std::int64_t> const* a) = nullptr;
@@ -8542,6 +8591,14 @@ struct op_handle {
   bool own = true;
   /// Attributes as the public function makes them (`op_table::checked`); null where there are none.
   attributes (*checked)(attributes const& at, meta const* in) = nullptr;
+  /// What it is planned as, if it is of varve (`rules<>::planned_as`).
+  operator_class planned_as = operator_class::other;
+  /// The operator of ONNX that is the same on operands of one dtype (`rules<>::onnx`); null: none.
+  char const* onnx = nullptr;
+  /// How it is written in C++ (`rules<>::cpp`).
+  operator_text cpp{};
+  /// Does it give truth values of numbers that are promoted to one dtype?
+  bool compares = false;
 };
 
 namespace detail {
@@ -8557,20 +8614,13 @@ struct lane {
   }
 };
 
-/// Does an operator of varve make integers of integers, in registers of such too? Few do, of which alone those kernels
-/// are made: each costs the compiler time.
-constexpr bool integer_lanes(std::string_view name) {
-  for (std::string_view const n : {"add", "sub", "mul", "neg", "abs", "square", "pow", "maximum", "minimum", "where",
-                                   "sign", "relu", "lt", "le", "gt", "ge", "eq", "ne"})
-    if (n == name) return true;
-  for (std::string_view const n : {"bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "bitwise_left_shift",
-                                   "bitwise_right_shift", "gcd", "lcm", "floor", "ceil", "trunc", "round"})
-    if (n == name) return true;
-  return false;
-}
-
+/// Does an operator of varve make integers of integers, in registers of such too (`rules<>::integer_lanes`)? Few do, of
+/// which alone those kernels are made: each costs the compiler time.
 template <class Tag>
-inline constexpr bool has_integer_lanes = declared::by_varve<Tag>() && integer_lanes(Tag::op_name);
+inline constexpr bool has_integer_lanes = [] {
+  if constexpr (requires { rules<Tag>::integer_lanes; }) return declared::by_varve<Tag>() && rules<Tag>::integer_lanes;
+  else return false;
+}();
 template <class Tag>
 constexpr op_lanes make_lanes() {
   using R = rules<Tag>;
@@ -8604,10 +8654,14 @@ constexpr op_handle make_handle() {
   if constexpr (requires(attributes const& at, char* to) { R::text(at, to, 0); }) h.text = &R::text;
   if constexpr (requires(attributes const& at, meta const* in) { R::checked(at, in); }) h.checked = &R::checked;
   if constexpr (R::kind == op_kind::pointwise) {
+    if constexpr (requires { R::promote; }) h.compares = R::promote == promotion::comparison;
     h.lane_f64 = &lane<double>::run<R, double>;
     h.lanes = &lanes_of<Tag>;
     h.has_integer_lanes = has_integer_lanes<Tag>;
   }
+  if constexpr (requires { R::planned_as; }) h.planned_as = R::planned_as;
+  if constexpr (requires { R::onnx; }) h.onnx = R::onnx;
+  if constexpr (requires { R::cpp; }) h.cpp = R::cpp;
   if constexpr (requires { typename R::functional; }) h.functional = &handle_of<typename R::functional>;
   return h;
 }
@@ -11676,6 +11730,10 @@ namespace varve {
 /// C++.
 template <>
 struct rules<add_t> : rule::pointwise<2> {
+  static constexpr operator_text cpp{"kernel::add($0, $1)", "$0 + $1"};
+  static constexpr operator_class planned_as = operator_class::add;
+  static constexpr bool integer_lanes = true;
+  static constexpr char const* onnx = "Add";
   static constexpr saved_values saved = saved_values::nothing();
   static VARVE_INLINE constexpr auto kernel(auto x, auto y) {
     using R = decltype(x + y);
@@ -11703,6 +11761,10 @@ struct no_bool : rule::pointwise<Arity> {
 /// x - y. Linear in both operands.
 template <>
 struct rules<sub_t> : detail::no_bool<sub_t, 2> {
+  static constexpr operator_text cpp{"kernel::sub($0, $1)", "$0 - $1"};
+  static constexpr operator_class planned_as = operator_class::sub;
+  static constexpr bool integer_lanes = true;
+  static constexpr char const* onnx = "Sub";
   static constexpr saved_values saved = saved_values::nothing();
   static VARVE_INLINE constexpr auto kernel(auto x, auto y) {
     using R = decltype(x - y);
@@ -11716,6 +11778,10 @@ struct rules<sub_t> : detail::no_bool<sub_t, 2> {
 /// -x.
 template <>
 struct rules<neg_t> : detail::no_bool<neg_t, 1> {
+  static constexpr operator_text cpp{"kernel::neg($0)", "-$0"};
+  static constexpr operator_class planned_as = operator_class::neg;
+  static constexpr bool integer_lanes = true;
+  static constexpr char const* onnx = "Neg";
   static constexpr saved_values saved = saved_values::nothing();
   template <class X>
   static VARVE_INLINE constexpr auto kernel(X x) {
@@ -12589,6 +12655,10 @@ namespace varve {
 /// x * y.
 template <>
 struct rules<mul_t> : rule::pointwise<2> {
+  static constexpr operator_text cpp{"kernel::mul($0, $1)", "$0 * $1"};
+  static constexpr operator_class planned_as = operator_class::mul;
+  static constexpr bool integer_lanes = true;
+  static constexpr char const* onnx = "Mul";
   static constexpr saved_values saved{{saved_values::operand(1), saved_values::operand(0)}};
   static VARVE_INLINE constexpr auto kernel(auto x, auto y) {
     using R = decltype(x * y);
@@ -12602,6 +12672,9 @@ struct rules<mul_t> : rule::pointwise<2> {
 /// x / y, always floating (torch.true_divide).
 template <>
 struct rules<div_t> : rule::pointwise<2, promotion::floating> {
+  static constexpr operator_text cpp{nullptr, "$0 / $1"};
+  static constexpr operator_class planned_as = operator_class::div;
+  static constexpr char const* onnx = "Div";
   static constexpr saved_values saved{{saved_values::operand(1), saved_values::operand(0) | saved_values::operand(1)}};
   static VARVE_INLINE constexpr auto kernel(auto x, auto y) { return x / y; }
   /// The reciprocal in double for plain numbers, since numbers by themselves follow C++: 1 / 3 would be a float.
@@ -12654,6 +12727,10 @@ namespace varve {
 /// Magnitude. The derivative at 0 is 0. Truth values are refused.
 template <>
 struct rules<abs_t> : detail::no_bool<abs_t, 1> {
+  static constexpr operator_text cpp{"kernel::abs($0)"};
+  static constexpr operator_class planned_as = operator_class::abs;
+  static constexpr bool integer_lanes = true;
+  static constexpr char const* onnx = "Abs";
   static constexpr saved_values saved{{saved_values::operand(0)}};
   static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::abs(x); }
   static constexpr auto partial(arg_t<0>, auto const&, auto const& x) { return sign(x); }
@@ -12662,6 +12739,10 @@ struct rules<abs_t> : detail::no_bool<abs_t, 1> {
 /// -1, 0 or 1; constant to derivatives.
 template <>
 struct rules<sign_t> : rule::pointwise<1> {
+  static constexpr operator_text cpp{"kernel::sign($0)"};
+  static constexpr operator_class planned_as = operator_class::cheap;
+  static constexpr bool integer_lanes = true;
+  static constexpr char const* onnx = "Sign";
   static constexpr saved_values saved{{saved_values::operand(0)}};
   static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::sign(x); }
   static constexpr auto partial(arg_t<0>, auto const&, auto const& x) { return mul(sign(x), 0); }
@@ -12950,37 +13031,51 @@ struct composite_operator {
 namespace varve {
 
 namespace detail {
-using comparison = rule::pointwise<2, promotion::comparison>;
+struct comparison : rule::pointwise<2, promotion::comparison> {
+  static constexpr operator_class planned_as = operator_class::cheap;
+  static constexpr bool integer_lanes = true;
+};
 } // namespace detail
 
 /// x < y, as bool; false with NaN. Constant to derivatives, like all comparisons.
 template <>
 struct rules<lt_t> : detail::comparison {
+  static constexpr operator_text cpp{"kernel::lt($0, $1)"};
+  static constexpr char const* onnx = "Less";
   static VARVE_INLINE constexpr auto kernel(auto x, auto y) { return kernel::lt(x, y); }
 };
 /// x <= y.
 template <>
 struct rules<le_t> : detail::comparison {
+  static constexpr operator_text cpp{"kernel::le($0, $1)"};
+  static constexpr char const* onnx = "LessOrEqual";
   static VARVE_INLINE constexpr auto kernel(auto x, auto y) { return kernel::le(x, y); }
 };
 /// x > y.
 template <>
 struct rules<gt_t> : detail::comparison {
+  static constexpr operator_text cpp{"kernel::gt($0, $1)"};
+  static constexpr char const* onnx = "Greater";
   static VARVE_INLINE constexpr auto kernel(auto x, auto y) { return kernel::gt(x, y); }
 };
 /// x >= y.
 template <>
 struct rules<ge_t> : detail::comparison {
+  static constexpr operator_text cpp{"kernel::ge($0, $1)"};
+  static constexpr char const* onnx = "GreaterOrEqual";
   static VARVE_INLINE constexpr auto kernel(auto x, auto y) { return kernel::ge(x, y); }
 };
 /// x == y.
 template <>
 struct rules<eq_t> : detail::comparison {
+  static constexpr operator_text cpp{"kernel::eq($0, $1)"};
+  static constexpr char const* onnx = "Equal";
   static VARVE_INLINE constexpr auto kernel(auto x, auto y) { return kernel::eq(x, y); }
 };
 /// x != y; true with NaN.
 template <>
 struct rules<ne_t> : detail::comparison {
+  static constexpr operator_text cpp{"kernel::ne($0, $1)"};
   static VARVE_INLINE constexpr auto kernel(auto x, auto y) { return kernel::ne(x, y); }
 };
 
@@ -13103,6 +13198,9 @@ namespace varve {
 /// 0, not a product with 0.
 template <>
 struct rules<where_t> : rule::pointwise<3, promotion::arithmetic, 1> {
+  static constexpr operator_text cpp{"kernel::where($0, $1, $2)"};
+  static constexpr operator_class planned_as = operator_class::cheap;
+  static constexpr bool integer_lanes = true;
   static constexpr meta shape(attributes const& at, meta const* in, int count) {
     detail::require_condition("where", in[0].type);
     return rule::pointwise<3, promotion::arithmetic, 1>::shape(at, in, count);
@@ -13308,6 +13406,7 @@ inline constexpr struct clone_t {
 
 template <>
 struct rules<clone_t> : rule::linear {
+  static constexpr operator_class planned_as = operator_class::expand;
   static constexpr saved_values saved = saved_values::nothing();
   static constexpr auto schema = "(Tensor self) -> Tensor";
   static constexpr op_kind kind = op_kind::view;
@@ -13344,6 +13443,8 @@ namespace varve {
 /// e to the x.
 template <>
 struct rules<exp_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr operator_text cpp{"kernel::exp($0)"};
+  static constexpr char const* onnx = "Exp";
   static constexpr saved_values saved{{saved_values::result}};
   static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::exp(x); }
   static constexpr auto partial(arg_t<0>, auto const& y, auto const&) { return y; }
@@ -13352,6 +13453,8 @@ struct rules<exp_t> : rule::pointwise<1, promotion::floating> {
 /// Natural logarithm.
 template <>
 struct rules<log_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr operator_text cpp{"kernel::log($0)"};
+  static constexpr char const* onnx = "Log";
   static constexpr saved_values saved{{saved_values::operand(0)}};
   static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::log(x); }
   static constexpr auto partial(arg_t<0>, auto const&, auto const& x) { return div(1, x); }
@@ -13625,6 +13728,10 @@ namespace varve {
 /// are refused.
 template <>
 struct rules<relu_t> : detail::no_bool<relu_t, 1> {
+  static constexpr operator_text cpp{"kernel::maximum($0, $T(0))"};
+  static constexpr operator_class planned_as = operator_class::cheap;
+  static constexpr bool integer_lanes = true;
+  static constexpr char const* onnx = "Relu";
   static constexpr saved_values saved{{saved_values::result}};
   static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::maximum(x, decltype(x)(0)); }
   template <class Op>
@@ -13645,6 +13752,8 @@ namespace varve {
 /// 1 / (1 + e^-x).
 template <>
 struct rules<sigmoid_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr operator_text cpp{"kernel::sigmoid($0)"};
+  static constexpr char const* onnx = "Sigmoid";
   static constexpr saved_values saved{{saved_values::result}};
   static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::sigmoid(x); }
   static constexpr auto partial(arg_t<0>, auto const& y, auto const&) { return mul(y, sub(1, y)); }
@@ -13663,6 +13772,8 @@ namespace varve {
 /// Sine of radians.
 template <>
 struct rules<sin_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr operator_text cpp{"kernel::sin($0)"};
+  static constexpr char const* onnx = "Sin";
   static constexpr saved_values saved{{saved_values::operand(0)}};
   static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::sin(x); }
   static constexpr auto partial(arg_t<0>, auto const&, auto const& x) { return cos(x); }
@@ -13671,6 +13782,8 @@ struct rules<sin_t> : rule::pointwise<1, promotion::floating> {
 /// Cosine of radians.
 template <>
 struct rules<cos_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr operator_text cpp{"kernel::cos($0)"};
+  static constexpr char const* onnx = "Cos";
   static constexpr saved_values saved{{saved_values::operand(0)}};
   static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::cos(x); }
   static constexpr auto partial(arg_t<0>, auto const&, auto const& x) { return neg(sin(x)); }
@@ -13684,6 +13797,8 @@ namespace varve {
 /// Square root; NaN below 0.
 template <>
 struct rules<sqrt_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr operator_text cpp{"kernel::sqrt($0)"};
+  static constexpr char const* onnx = "Sqrt";
   static constexpr saved_values saved{{saved_values::result}};
   static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::sqrt(x); }
   static constexpr auto partial(arg_t<0>, auto const& y, auto const&) { return div(0.5, y); }
@@ -13697,6 +13812,8 @@ namespace varve {
 /// Hyperbolic tangent.
 template <>
 struct rules<tanh_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr operator_text cpp{"kernel::tanh($0)"};
+  static constexpr char const* onnx = "Tanh";
   static constexpr saved_values saved{{saved_values::result}};
   static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::tanh(x); }
   static constexpr auto partial(arg_t<0>, auto const& y, auto const&) { return sub(1, mul(y, y)); }
@@ -14133,6 +14250,7 @@ inline constexpr auto resolve_shape = [](dims const& sizes, dims const& from) {
 /// The same elements in row-major order under another shape; a view where strides allow it. Attribute {shape}.
 template <>
 struct rules<reshape_t> : rule::view {
+  static constexpr operator_class planned_as = operator_class::reshape;
   static constexpr auto schema = "(Tensor(a) self, int[] shape) -> Tensor(a)";
   static constexpr attributes checked(attributes const& at, meta const* in) {
     return attributes(detail::resolve_shape(at[0], in[0].sizes));
@@ -14811,6 +14929,7 @@ inline constexpr auto next_axis = [](dims const& r) { return dims{r[0] + 1, r[1]
 /// Every step-th element of one axis from start to stop. A view. Attribute {axis, start, stop, step}.
 template <>
 struct rules<slice_t> : rule::view {
+  static constexpr operator_class planned_as = operator_class::slice;
   static constexpr auto schema = "(Tensor(a) self, int[4] dim_start_end_step) -> Tensor(a)";
   static constexpr attributes checked(attributes const& at, meta const* in) {
     if (at[0].n < 1) refuse::argument_is_invalid("slice", "the axis is missing");
@@ -14846,6 +14965,7 @@ struct rules<slice_t> : rule::view {
 /// Zeros with the operand put at a slice; attributes {shape, {axis, start, stop, step}}.
 template <>
 struct rules<slice_backward_t> : rule::linear {
+  static constexpr operator_class planned_as = operator_class::slice_backward;
   static constexpr saved_values saved = saved_values::nothing();
   static constexpr auto schema = "(Tensor grad_output, int[] input_sizes, int[4] dim_start_end_step) -> Tensor";
   static constexpr attributes checked(attributes const& at, meta const* in) {
@@ -15718,6 +15838,7 @@ namespace varve {
 /// Sum over axes (all without); attributes {axes, {keepdim}}. Bool and integers sum to int64.
 template <>
 struct rules<sum_t> : rule::reduction {
+  static constexpr operator_class planned_as = operator_class::sum;
   static constexpr saved_values saved = saved_values::nothing();
   static constexpr bool sums = true;
   template <class T>
@@ -15807,6 +15928,7 @@ inline constexpr auto resolve_expand = [](dims const& sizes, dims const& from) {
 /// Repeats dimensions of size 1, and adds leading ones, to reach a shape; a view with strides 0. Attribute {shape}.
 template <>
 struct rules<expand_t> : rule::view {
+  static constexpr operator_class planned_as = operator_class::expand;
   static constexpr auto schema = "(Tensor(a) self, int[] size) -> Tensor(a)";
   static constexpr attributes checked(attributes const& at, meta const* in) {
     return attributes(detail::resolve_expand(at[0], in[0].sizes));
@@ -16959,6 +17081,7 @@ inline constexpr auto normalize_permutation = [](dims const& p, dims const& size
 /// Reorders dimensions: result dimension k is operand dimension axes[k]. A view. Attribute {axes}.
 template <>
 struct rules<permute_t> : rule::view {
+  static constexpr operator_class planned_as = operator_class::permute;
   static constexpr auto schema = "(Tensor(a) self, int[] dims) -> Tensor(a)";
   static constexpr attributes checked(attributes const& at, meta const* in) {
     return attributes(detail::normalize_permutation(at[0], in[0].sizes));
@@ -17153,6 +17276,7 @@ inline constexpr struct detach_t {
 
 template <>
 struct rules<detach_t> {
+  static constexpr operator_class planned_as = operator_class::expand;
   static constexpr auto schema = "(Tensor(a) self) -> Tensor(a)";
   static constexpr op_kind kind = op_kind::view;
   static constexpr int arity = 1;
@@ -18088,7 +18212,8 @@ constexpr auto tower_of(X const&... x) {
 }
 
 /// Gives a value every interpreter of the first `K` of a tower: constants become constants of each transform. Types of
-/// cotangents are fixed by it.
+/// cotangents are fixed by it. An interpreter whose payload is more than one value says how it is lifted:
+/// `lift_payload(seen, lift)`.
 template <std::size_t K, class Tower, class V>
 constexpr auto lift_to(Tower const& tower, V const& v) {
   if constexpr (K == 0) {
@@ -18097,8 +18222,10 @@ constexpr auto lift_to(Tower const& tower, V const& v) {
     using I = std::tuple_element_t<K - 1, Tower>;
     auto const& in = std::get<K - 1>(tower);
     if constexpr (at_level<V, I::level>) {
-      auto const inner = lift_to<K - 1>(tower, v.value);
-      if constexpr (value<decltype(v.extra)>) return in.close_dual(v.in, inner, lift_to<K - 1>(tower, v.extra));
+      auto const lift = [&](auto const& u) { return lift_to<K - 1>(tower, u); };
+      auto const inner = lift(v.value);
+      if constexpr (requires { v.in.lift_payload(v, lift); }) return v.in.lift_payload(v, lift);
+      else if constexpr (value<decltype(v.extra)>) return in.close_dual(v.in, inner, lift_to<K - 1>(tower, v.extra));
       else
         return seen<typename V::interpreter, std::remove_const_t<decltype(inner)>,
                     std::remove_cvref_t<decltype(v.extra)>>{inner, v.in, v.extra};
@@ -20339,11 +20466,19 @@ inline constexpr op_handle placeholder_handle{"placeholder", op_kind::placeholde
 inline constexpr op_handle constant_handle{"constant", op_kind::constant, 0, &detail::no_shape};
 
 /// One of several results of a higher-order node; attribute {k}.
-inline constexpr op_handle getitem_handle{"getitem", op_kind::hop, 1, &detail::no_shape};
+inline constexpr op_handle getitem_handle{.name = "getitem",
+                                          .kind = op_kind::hop,
+                                          .arity = 1,
+                                          .shape = &detail::no_shape,
+                                          .planned_as = operator_class::getitem};
 
 /// A number of elements that depends on a symbolic size, as a value; attribute {the number}. Only graphs traced for
 /// sample sizes, and what is read back of them, have it (`graph/read_sizes.hpp`).
-inline constexpr op_handle sym_numel_handle{"sym_numel", op_kind::factory, 0, &detail::no_shape};
+inline constexpr op_handle sym_numel_handle{.name = "sym_numel",
+                                            .kind = op_kind::factory,
+                                            .arity = 0,
+                                            .shape = &detail::no_shape,
+                                            .planned_as = operator_class::count};
 
 namespace detail {
 /// A number as a graph holds it. Integers that no double is are refused: they would become others.
@@ -20705,6 +20840,7 @@ struct rules<empty_t> : detail::factory {
 };
 template <>
 struct rules<arange_t> : detail::factory {
+  static constexpr operator_class planned_as = operator_class::arange;
   template <class A>
   static tensor make(A const& at) {
     if (detail::is_made_compact(at)) return detail::made_compact<rules>(at);
@@ -22881,102 +23017,24 @@ constexpr op_handle const* writes_outside(graph_builder const& b, int since) {
 
 // ---- varve/graph/operator_class.hpp
 /// @file
-/// Passes go by the names of varve's operators; those of programs are known by their rules alone, whatever they are
-/// called (`op_handle::own`).
+/// Passes ask what class an operator says that it is (`rules<>::planned_as`); those of programs are known by their
+/// rules alone.
 namespace varve {
-
-/// The operators that passes, planning and emission know by name. `data` is a constant of rank > 0. Every other
-/// pointwise operator is `pointwise`: its lane kernels say all there is to know.
-enum class operator_class : unsigned char {
-  placeholder,
-  constant,
-  data,
-  pointwise,
-  add,
-  sub,
-  mul,
-  div,
-  neg,
-  abs,
-  square,
-  cheap,
-  convert,
-  sum,
-  amax,
-  amin,
-  argmax,
-  mm,
-  reshape,
-  permute,
-  expand,
-  slice,
-  slice_backward,
-  cat,
-  gather,
-  scatter_add,
-  convolution,
-  one_hot,
-  arange,
-  count,
-  cond,
-  scan,
-  getitem,
-  other
-};
-
-namespace detail {
-struct known_name {
-  std::string_view name;
-  operator_class what;
-};
-inline constexpr known_name known_pointwise[] = {
-    {"add", operator_class::add},       {"sub", operator_class::sub},       {"mul", operator_class::mul},
-    {"div", operator_class::div},       {"neg", operator_class::neg},       {"abs", operator_class::abs},
-    {"maximum", operator_class::cheap}, {"minimum", operator_class::cheap}, {"where", operator_class::cheap},
-    {"sign", operator_class::cheap},    {"relu", operator_class::cheap},    {"square", operator_class::square},
-    {"lt", operator_class::cheap},      {"le", operator_class::cheap},      {"gt", operator_class::cheap},
-    {"ge", operator_class::cheap},      {"eq", operator_class::cheap},      {"ne", operator_class::cheap}};
-/// `clone` and `detach` are expansions that expand nothing; `scan`, `map` and `while_loop` are one kind of loop.
-inline constexpr known_name known_others[] = {{"sum", operator_class::sum},
-                                              {"amax", operator_class::amax},
-                                              {"amin", operator_class::amin},
-                                              {"argmax", operator_class::argmax},
-                                              {"mm", operator_class::mm},
-                                              {"reshape", operator_class::reshape},
-                                              {"permute", operator_class::permute},
-                                              {"expand", operator_class::expand},
-                                              {"slice", operator_class::slice},
-                                              {"slice_backward", operator_class::slice_backward},
-                                              {"cat", operator_class::cat},
-                                              {"gather", operator_class::gather},
-                                              {"scatter_add", operator_class::scatter_add},
-                                              {"convolution", operator_class::convolution},
-                                              {"one_hot", operator_class::one_hot},
-                                              {"arange", operator_class::arange},
-                                              {"sym_numel", operator_class::count},
-                                              {"cond", operator_class::cond},
-                                              {"scan", operator_class::scan},
-                                              {"map", operator_class::scan},
-                                              {"while_loop", operator_class::scan},
-                                              {"getitem", operator_class::getitem},
-                                              {"clone", operator_class::expand},
-                                              {"detach", operator_class::expand}};
-} // namespace detail
 
 /// Which operator a handle is; those of other programs are known by their kind only, whatever they are called.
 constexpr operator_class identify(op_handle const& op) {
-  if (op.kind == op_kind::placeholder) return operator_class::placeholder;
-  if (op.kind == op_kind::constant) return operator_class::constant;
-  if (op.kind == op_kind::convert) return operator_class::convert;
-  std::string_view const name = op.own ? op.name : "";
-  if (op.kind == op_kind::pointwise) {
-    for (auto const& k : detail::known_pointwise)
-      if (k.name == name) return k.what;
-    return operator_class::pointwise;
+  switch (op.kind) {
+  case op_kind::placeholder:
+    return operator_class::placeholder;
+  case op_kind::constant:
+    return operator_class::constant;
+  case op_kind::convert:
+    return operator_class::convert;
+  default:
+    break;
   }
-  for (auto const& k : detail::known_others)
-    if (k.name == name) return k.what;
-  return operator_class::other;
+  if (op.own && op.planned_as != operator_class::other) return op.planned_as;
+  return op.kind == op_kind::pointwise ? operator_class::pointwise : operator_class::other;
 }
 
 /// `identify` for every node of a graph, each distinct operator looked up once.
@@ -26752,6 +26810,7 @@ constexpr void require_an_axis(bool there) {
 /// Two values one after the other along an axis; longer lists are joined as a balanced tree. Attribute {axis}.
 template <>
 struct rules<cat_t> {
+  static constexpr operator_class planned_as = operator_class::cat;
   static constexpr saved_values saved = saved_values::nothing();
   static constexpr op_kind kind = op_kind::join;
   static constexpr bool moves_elements = true;
@@ -27862,6 +27921,7 @@ constexpr op_handle make_hop_handle() {
   if constexpr (requires { Tag::shares_region; }) h.shares_region = Tag::shares_region;
   if constexpr (requires { Tag::writes_copy; }) h.writes_copy = Tag::writes_copy;
   if constexpr (requires { Tag::draws_from_state; }) h.draws_from_state = Tag::draws_from_state;
+  if constexpr (requires { Tag::planned_as; }) h.planned_as = Tag::planned_as;
   return h;
 }
 } // namespace detail
@@ -27982,6 +28042,7 @@ namespace varve {
 /// Tag of the higher-order operator `cond`.
 struct cond_t {
   static constexpr auto op_name = "cond";
+  static constexpr operator_class planned_as = operator_class::cond;
   static constexpr int given_from = 1;
   static constexpr hop_signature signature{
       "(Tensor pred, GraphModule true_fn, GraphModule false_fn, Tensor[] operands) -> Tensor[]"};
@@ -35806,11 +35867,10 @@ private:
   constexpr void arithmetic(step& s, operator_class what) const {
     bool const narrow =
         is_narrow(s.type) && !(b.type == lane::i32 && s.type == dtype::int32); // in the registers at hand
-    bool const multiplies_integers =
-        (what == operator_class::mul || what == operator_class::square) && s.kind == step_kind::op && narrow;
-    s.wraps = multiplies_integers ||
-              (narrow &&
-               (s.kind == step_kind::dot || (s.kind == step_kind::op && !s.wide && what <= operator_class::square)));
+    bool const multiplies_integers = what == operator_class::mul && s.kind == step_kind::op && narrow;
+    s.wraps =
+        multiplies_integers ||
+        (narrow && (s.kind == step_kind::dot || (s.kind == step_kind::op && !s.wide && what <= operator_class::abs)));
     if (multiplies_integers) s.kind = step_kind::mul;
     else if (s.kind == step_kind::op && !s.wide && what >= operator_class::add && what <= operator_class::div)
       s.kind = what == operator_class::add   ? step_kind::add
@@ -45402,6 +45462,7 @@ namespace varve {
 /// when ta, b [.., n, k] when tb.
 template <>
 struct rules<mm_t> : rule::bilinear {
+  static constexpr operator_class planned_as = operator_class::mm;
   static constexpr saved_values saved{{saved_values::operand(1), saved_values::operand(0)}};
   static constexpr op_kind kind = op_kind::contraction;
   static constexpr auto schema = "(Tensor self, Tensor mat2, bool[2] transposed=False) -> Tensor";
@@ -45648,6 +45709,7 @@ struct extremum : rule::reduction {
 /// Greatest element along axes.
 template <>
 struct rules<amax_t> : detail::extremum<amax_t> {
+  static constexpr operator_class planned_as = operator_class::amax;
   static constexpr bool better(auto v, auto r) { return v > r; }
   template <std::same_as<tensor> T>
   static T make(attributes const& at, T const& x) {
@@ -45657,6 +45719,7 @@ struct rules<amax_t> : detail::extremum<amax_t> {
 /// Smallest element along axes.
 template <>
 struct rules<amin_t> : detail::extremum<amin_t> {
+  static constexpr operator_class planned_as = operator_class::amin;
   static constexpr bool better(auto v, auto r) { return v < r; }
   template <std::same_as<tensor> T>
   static T make(attributes const& at, T const& x) {
@@ -45681,6 +45744,8 @@ namespace varve {
 /// 1 / x, correctly rounded; integers become floating.
 template <>
 struct rules<reciprocal_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr operator_text cpp{"kernel::reciprocal($0)"};
+  static constexpr char const* onnx = "Reciprocal";
   static constexpr saved_values saved{{saved_values::result}};
   static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::reciprocal(x); }
   static constexpr auto partial(arg_t<0>, auto const& y, auto const&) { return neg(mul(y, y)); }
@@ -45689,6 +45754,7 @@ struct rules<reciprocal_t> : rule::pointwise<1, promotion::floating> {
 /// 1 / sqrt(x); infinite at 0, NaN below.
 template <>
 struct rules<rsqrt_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr operator_text cpp{"kernel::reciprocal(kernel::sqrt($0))"};
   static constexpr saved_values saved{{saved_values::result}};
   static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::reciprocal(kernel::sqrt(x)); }
   static constexpr auto partial(arg_t<0>, auto const& y, auto const&) { return mul(mul(y, -0.5), mul(y, y)); }
@@ -48016,6 +48082,7 @@ namespace varve {
 /// Tag of the higher-order operator `scan`.
 struct scan_t {
   static constexpr auto op_name = "scan";
+  static constexpr operator_class planned_as = operator_class::scan;
   static constexpr auto backward_name = "ScanBackward";
   static constexpr int given_from = 0;
   static constexpr int carried(attributes const& at) { return static_cast<int>(at[0][0]); }
@@ -49195,6 +49262,7 @@ namespace varve {
 /// Tag of the higher-order operator `map`.
 struct map_t {
   static constexpr auto op_name = "map";
+  static constexpr operator_class planned_as = operator_class::scan;
   static constexpr auto backward_name = "MapBackward";
   static constexpr int given_from = 0;
   static constexpr int carried(attributes const& at) { return static_cast<int>(at[0][0]); }
@@ -49252,6 +49320,7 @@ namespace varve {
 /// Tag of the higher-order operator `while_loop`.
 struct while_loop_t {
   static constexpr auto op_name = "while_loop";
+  static constexpr operator_class planned_as = operator_class::scan;
   static constexpr auto backward_name = "WhileLoopBackward";
   static constexpr int given_from = 0;
   static constexpr int carried(attributes const& at) { return static_cast<int>(at[0][0]); }
@@ -49444,6 +49513,8 @@ constexpr auto share(value auto const& other, value auto const& x, value auto co
   return where(eq(x, y), mul(v, 0.5), where(other, 0, v));
 }
 struct selecting : rule::pointwise<2> {
+  static constexpr operator_class planned_as = operator_class::cheap;
+  static constexpr bool integer_lanes = true;
   static constexpr saved_values saved{
       {saved_values::operand(0) | saved_values::operand(1), saved_values::operand(0) | saved_values::operand(1)}};
   template <std::size_t I, class Op>
@@ -49462,6 +49533,8 @@ struct selecting : rule::pointwise<2> {
 /// The greater element; NaN wins. Equal operands share the derivative, as in PyTorch.
 template <>
 struct rules<maximum_t> : detail::selecting {
+  static constexpr operator_text cpp{"kernel::maximum($0, $1)"};
+  static constexpr char const* onnx = "Max";
   static VARVE_INLINE constexpr auto kernel(auto x, auto y) { return kernel::maximum(x, y); }
   static constexpr auto other_chosen(arg_t<0>, auto const& x, auto const& y) { return lt(x, y); }
   static constexpr auto other_chosen(arg_t<1>, auto const& x, auto const& y) { return gt(x, y); }
@@ -49470,6 +49543,8 @@ struct rules<maximum_t> : detail::selecting {
 /// The smaller element; NaN wins. Equal operands share the derivative, as in PyTorch.
 template <>
 struct rules<minimum_t> : detail::selecting {
+  static constexpr operator_text cpp{"kernel::minimum($0, $1)"};
+  static constexpr char const* onnx = "Min";
   static VARVE_INLINE constexpr auto kernel(auto x, auto y) { return kernel::minimum(x, y); }
   static constexpr auto other_chosen(arg_t<0>, auto const& x, auto const& y) { return gt(x, y); }
   static constexpr auto other_chosen(arg_t<1>, auto const& x, auto const& y) { return lt(x, y); }
@@ -49621,6 +49696,7 @@ namespace varve {
 /// e^x - 1 without cancellation near 0.
 template <>
 struct rules<expm1_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr operator_text cpp{"kernel::expm1($0)"};
   static constexpr saved_values saved{{saved_values::result}};
   static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::expm1(x); }
   static constexpr auto partial(arg_t<0>, auto const& y, auto const&) { return add(y, 1); }
@@ -49629,6 +49705,7 @@ struct rules<expm1_t> : rule::pointwise<1, promotion::floating> {
 /// log(1 + x) without cancellation near 0; NaN below -1.
 template <>
 struct rules<log1p_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr operator_text cpp{"kernel::log1p($0)"};
   static constexpr saved_values saved{{saved_values::operand(0)}};
   static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::log1p(x); }
   static constexpr auto partial(arg_t<0>, auto const&, auto const& x) { return div(1, add(x, 1)); }
@@ -49678,6 +49755,8 @@ namespace varve {
 /// + erf(x / sqrt(2)))`.
 template <>
 struct rules<erf_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr operator_text cpp{"kernel::erf($0)"};
+  static constexpr char const* onnx = "Erf";
   static constexpr saved_values saved{{saved_values::operand(0)}};
   static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::erf(x); }
   static constexpr auto partial(arg_t<0>, auto const&, auto const& x) {
@@ -49766,6 +49845,8 @@ inline constexpr struct silu_t : composite_operator<silu_t> {
 /// log(1 + e^x) without overflow.
 template <>
 struct rules<log1p_exp_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr operator_text cpp{"kernel::maximum($0, $T(0)) + kernel::log1p(kernel::exp(-kernel::abs($0)))"};
+  static constexpr char const* onnx = "Softplus";
   static constexpr saved_values saved{{saved_values::operand(0)}};
   static VARVE_INLINE constexpr auto kernel(auto x) {
     return kernel::maximum(x, decltype(x)(0)) + kernel::log1p(kernel::exp(-kernel::abs(x)));
@@ -49795,6 +49876,9 @@ namespace varve {
 /// negative.
 template <>
 struct rules<pow_t> : rule::pointwise<2> {
+  static constexpr operator_text cpp{"kernel::pow($0, $1)"};
+  static constexpr bool integer_lanes = true;
+  static constexpr char const* onnx = "Pow";
   static constexpr bool is_slow = true;
   static constexpr saved_values saved{{saved_values::operand(0) | saved_values::operand(1),
                                        saved_values::result | saved_values::operand(0) | saved_values::operand(1)}};
@@ -50323,6 +50407,7 @@ constexpr index_t step_along(strided<T> const& x, int axis) {
 /// elements may have any dtype and rank. Attribute {axis}.
 template <>
 struct rules<gather_t> {
+  static constexpr operator_class planned_as = operator_class::gather;
   static constexpr saved_values saved{{saved_values::operand(1)}};
   static constexpr auto schema = "(Tensor self, int dim, Tensor index) -> Tensor";
   static constexpr attributes checked(attributes const& at, meta const* in) {
@@ -50383,6 +50468,7 @@ private:
 /// than the index, and has gradients of zeros there. Attribute {axis}.
 template <>
 struct rules<scatter_add_t> {
+  static constexpr operator_class planned_as = operator_class::scatter_add;
   static constexpr saved_values saved{{0, 0, saved_values::operand(1)}};
   static constexpr auto schema = "(Tensor self, int dim, Tensor index, Tensor src) -> Tensor";
   static constexpr attributes checked(attributes const& at, meta const* in) { return rules<gather_t>::checked(at, in); }
@@ -51554,6 +51640,7 @@ namespace varve {
 /// {keepdim}}.
 template <>
 struct rules<argmax_t> : rule::reduction {
+  static constexpr operator_class planned_as = operator_class::argmax;
   static constexpr bool differentiable = false;
   static constexpr int least_attributes = 1;
   static constexpr attributes checked(attributes const& at, meta const* in) {
@@ -53497,6 +53584,7 @@ constexpr auto cut(V const& v, S const& sizes) {
 /// with infinite weights are made, and are NaN, is left open.
 template <>
 struct rules<convolution_t> : rule::bilinear {
+  static constexpr operator_class planned_as = operator_class::convolution;
   static constexpr saved_values saved{{saved_values::operand(1), saved_values::operand(0)}};
   static constexpr op_kind kind = op_kind::contraction;
   static constexpr auto schema = "(Tensor input, Tensor weight, int[] stride, int[] padding, int[] "
@@ -54043,6 +54131,7 @@ namespace varve {
 /// {num_classes}.
 template <>
 struct rules<one_hot_t> {
+  static constexpr operator_class planned_as = operator_class::one_hot;
   static constexpr auto schema = "(Tensor self, int num_classes) -> Tensor";
   static constexpr attributes checked(attributes const& at, meta const*) {
     if (at[0].n != 1) refuse::argument_is_invalid("one_hot", "the number of classes is one number");
@@ -54492,6 +54581,7 @@ struct of_some_dtypes : rule::pointwise<Arity, P> {
 template <class Tag, int Arity, bool Bools = true>
 struct of_integers : of_some_dtypes<Tag, Arity> {
   static constexpr bool differentiable = false;
+  static constexpr bool integer_lanes = true;
   static constexpr bool takes(dtype t) { return category(t) < 2 && (Bools || t != dtype::bool_); }
 };
 } // namespace detail
