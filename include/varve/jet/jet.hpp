@@ -267,10 +267,11 @@ struct jet_interpreter : Lv {
   }
   template <class Op, class... X>
   constexpr auto process(Op const& op, X const&... x) const {
-    if constexpr (is_hop<Op>)
+    if constexpr (is_hop<Op>) {
       static_assert(never<no_rule_of<Op, jet_interpreter>>,
                     "varve: jet: this operator with functions has no rule for jet; write it in operators");
-    else return called(op, open(x)...);
+      return op(std::get<0>(open(x))...); // nothing more after the message
+    } else return called(op, open(x)...);
   }
 
 private:
@@ -448,40 +449,53 @@ template <class T>
 inline constexpr bool is_series = false;
 template <class... C>
 inline constexpr bool is_series<std::tuple<C...>> = true;
+/// Refuses series that are not of one length; says whether they are.
+template <std::size_t Arguments, class... S>
+consteval bool are_of_one_order() {
+  constexpr bool as_many = sizeof...(S) == Arguments && Arguments > 0;
+  static_assert(as_many, "varve: jet: primals and series must be tuples of the same, positive size");
+  if constexpr (!as_many) return false;
+  else {
+    constexpr std::size_t order = std::tuple_size_v<std::tuple_element_t<0, std::tuple<S...>>>;
+    constexpr bool alike = order > 0 && ((std::tuple_size_v<S> == order) && ...);
+    static_assert(alike, "varve: jet: all arguments need derivatives up to the same order, at least 1");
+    return alike;
+  }
+}
+/// A result, and the derivatives of each of its leaves.
+template <std::size_t K, class Scope, class Y>
+constexpr auto derivatives_of(Scope const& scope, Y const& y) {
+  auto const coefficients = [&](auto const& v) {
+    if constexpr (requires { scope.series(v); }) return scope.series(v);
+    else return scope.series(as_tensor(v));
+  };
+  auto const derivatives = [&](auto const& v) {
+    auto const s = coefficients(v);
+    return [&]<std::size_t... J>(std::index_sequence<J...>) {
+      return std::make_tuple(derivative_of_coefficient(std::get<0>(s), std::get<J + 1>(s), J + 1)...);
+    }(std::make_index_sequence<K>{});
+  };
+  return std::pair(tree_map([&](auto const& v) { return std::get<0>(coefficients(v)); }, y), tree_map(derivatives, y));
+}
 template <class F, class... P, class... S>
 constexpr auto jet_of_series(F const& f, std::tuple<P...> const& primals, std::tuple<S...> const& series) {
-  static_assert(sizeof...(P) == sizeof...(S) && sizeof...(P) > 0,
-                "varve: jet: primals and series must be tuples of the same, positive size");
-  constexpr std::size_t K = std::tuple_size_v<std::tuple_element_t<0, std::tuple<S...>>>;
-  static_assert(K > 0 && ((std::tuple_size_v<S> == K) && ...),
-                "varve: jet: all arguments need derivatives up to the same order, at least 1");
-  constexpr bool dynamic = any_dynamic<P..., S...>;
-  auto const with = [&]<std::size_t... I>(auto& scope, std::index_sequence<I...>) {
-    auto const in = std::tuple(scope.attach(
-        std::apply([&](auto const&... c) { return series_of_argument<dynamic>(std::get<I>(primals), c...); },
-                   std::get<I>(series)))...);
-    auto const y = scope.run([&] { return call_with(f, in, std::index_sequence_for<P...>{}); });
-    auto const coefficients = [&](auto const& v) {
-      if constexpr (dynamic) return scope.series(as_tensor(v));
-      else return scope.series(v);
+  if constexpr (!are_of_one_order<sizeof...(P), S...>()) return primals; // nothing more after the message
+  else {
+    constexpr std::size_t K = std::tuple_size_v<std::tuple_element_t<0, std::tuple<S...>>>;
+    constexpr bool dynamic = any_dynamic<P..., S...>;
+    auto const run = [&]<std::size_t... I>(auto& scope, std::index_sequence<I...>) {
+      auto const in = std::tuple(scope.attach(
+          std::apply([&](auto const&... c) { return series_of_argument<dynamic>(std::get<I>(primals), c...); },
+                     std::get<I>(series)))...);
+      return derivatives_of<K>(scope, scope.run([&] { return call_with(f, in, std::index_sequence_for<P...>{}); }));
     };
-    return std::pair(tree_map([&](auto const& v) { return std::get<0>(coefficients(v)); }, y),
-                     tree_map(
-                         [&](auto const& v) {
-                           auto const s = coefficients(v);
-                           return [&]<std::size_t... J>(std::index_sequence<J...>) {
-                             return std::make_tuple(
-                                 derivative_of_coefficient(std::get<0>(s), std::get<J + 1>(s), J + 1)...);
-                           }(std::make_index_sequence<K>{});
-                         },
-                         y));
-  };
-  if constexpr (dynamic) {
-    jet_layer<dependent<void, F>, static_cast<int>(K)> scope;
-    return with(scope, std::index_sequence_for<P...>{});
-  } else {
-    static_jet_scope<next_level<F, P..., S...>, F, static_cast<int>(K)> scope{};
-    return with(scope, std::index_sequence_for<P...>{});
+    if constexpr (dynamic) {
+      jet_layer<dependent<void, F>, static_cast<int>(K)> scope;
+      return run(scope, std::index_sequence_for<P...>{});
+    } else {
+      static_jet_scope<next_level<F, P..., S...>, F, static_cast<int>(K)> scope{};
+      return run(scope, std::index_sequence_for<P...>{});
+    }
   }
 }
 } // namespace detail
