@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 /// @file
-/// Functions compiled ahead of time with their gradients: `aot_function`, `compile(f, backend)`; joint graphs:
-/// `aot_export_joint`. The umbrella leaves them out.
+/// Functions compiled ahead of time together with their gradients (`aot_function`, `compile(f, backend)`) and joint
+/// graphs (`aot_export_joint`). The umbrella header does not include them.
 #pragma GCC diagnostic push // as in varve.hpp
 #pragma GCC diagnostic ignored "-Wconversion"
 #pragma GCC diagnostic ignored "-Wshadow"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 /// @file
-/// Whole programs as values: `export_program`, `save`, `load`. The umbrella leaves them out.
+/// Programs captured as one object: `export_program`, `save`, `load`. The umbrella header does not include them.
 #pragma GCC diagnostic push // as in varve.hpp
 #pragma GCC diagnostic ignored "-Wconversion"
 #pragma GCC diagnostic ignored "-Wshadow"

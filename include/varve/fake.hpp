@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 /// @file
-/// Fake tensors: programs on shapes, dtypes and aliasing alone. The umbrella leaves them out.
+/// Fake tensors: they have shape, dtype and aliasing but no data, so that programs run without computing. The umbrella
+/// header does not include them.
 #pragma GCC diagnostic push // as in varve.hpp
 #pragma GCC diagnostic ignored "-Wconversion"
 #pragma GCC diagnostic ignored "-Wshadow"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 /// @file
-/// Fourier transforms (`torch.fft`), with derivatives, of complex and real tensors of any length; `varve/complex.hpp`
-/// is included.
+/// Fourier transforms (`torch.fft`) of complex and real tensors of any length, with derivatives. Includes
+/// `varve/complex.hpp`.
 #pragma GCC diagnostic push // as in varve.hpp
 #pragma GCC diagnostic ignored "-Wconversion"
 #pragma GCC diagnostic ignored "-Wshadow"

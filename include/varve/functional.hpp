@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 /// @file
-/// Programs without writes, as a transform (`functionalize`) and as a mode below other modes (`functional_mode`), which
-/// the umbrella leaves out.
+/// Replaces in-place writes by operators without side effects: as a transform (`functionalize`) and as a mode below
+/// other modes (`functional_mode`). The umbrella header includes only the transform.
 #pragma GCC diagnostic push // as in varve.hpp
 #pragma GCC diagnostic ignored "-Wconversion"
 #pragma GCC diagnostic ignored "-Wshadow"

@@ -5,11 +5,12 @@
 #include <initializer_list>
 
 /// @file
-/// The index of operators: every tag and object, by family. Rules stand in `op/<name>.hpp`. Names, argument order and
-/// defaults are those of `torch.*`.
+/// The index of operators: all operator tags and objects, by family. Their rules are in `op/<name>.hpp`. Names,
+/// argument order and defaults are those of `torch.*`.
 namespace varve {
 
-/// Operators of values: what is called with a range of numbers says what to write.
+/// Base of operators on values: a call with a range of numbers fails to compile, with a message that says what to write
+/// instead.
 struct refusing_ranges {
   template <detail::range_of_numbers X, class = void, class... A>
   constexpr auto operator()(X const& x, A const&...) const {
@@ -31,7 +32,7 @@ inline constexpr struct mul_t : promoting_operator<mul_t> {
 inline constexpr struct div_t : promoting_operator<div_t> {
   static constexpr auto op_name = "div";
 } div{};
-/// x to the power y. Integers to a negative whole number are refused (`value_error`), as they would be fractions.
+/// x to the power y. Integers to a negative power are refused (`value_error`), because the result would be fractions.
 inline constexpr struct pow_t : promoting_operator<pow_t> {
   static constexpr auto op_name = "pow";
   using promoting_operator<pow_t>::operator();
@@ -126,8 +127,8 @@ inline constexpr struct ne_t : comparing_operator<ne_t> {
 
 // --- dtype
 // --------------------------------------------------------------------------------------------------------------------
-/// `to(x, type<float>)`, on tensors and proxies also `to(x, dtype::float32)`: converts the elements; x itself when
-/// nothing changes.
+/// Converts the elements to a dtype: `to(x, type<float>)`, on tensors and proxies also `to(x, dtype::float32)`. Returns
+/// x itself if nothing changes.
 inline constexpr struct to_t : refusing_ranges {
   using refusing_ranges::operator();
   static constexpr auto op_name = "to";
@@ -137,21 +138,22 @@ inline constexpr struct to_t : refusing_ranges {
 
 // --- reductions
 // ---------------------------------------------------------------------------------------------------------------------
-/// `sum(x)`, `sum(x, axis<1>)`, `sum(x, axis<0, 1>, keepdim)`; bool and integers sum to int64.
+/// Sum over all elements or along axes: `sum(x)`, `sum(x, axis<1>)`, `sum(x, axis<0, 1>, keepdim)`. bool and integers
+/// sum to int64.
 inline constexpr struct sum_t : refusing_ranges {
   using refusing_ranges::operator();
   static constexpr auto op_name = "sum";
   template <value X, class... A>
   constexpr auto operator()(X const& x, A const&... at) const;
 } sum{};
-/// Greatest element along axes; the gradient is shared evenly among equals, NaN wins.
+/// Greatest element along axes. The gradient is shared evenly among equal elements; NaN wins.
 inline constexpr struct amax_t : refusing_ranges {
   using refusing_ranges::operator();
   static constexpr auto op_name = "amax";
   template <value X, class... A>
   constexpr auto operator()(X const& x, A const&... at) const;
 } amax{};
-/// Smallest element along axes; the gradient is shared evenly among equals, NaN wins.
+/// Smallest element along axes. The gradient is shared evenly among equal elements; NaN wins.
 inline constexpr struct amin_t : refusing_ranges {
   using refusing_ranges::operator();
   static constexpr auto op_name = "amin";
@@ -168,16 +170,16 @@ inline constexpr struct argmax_t : refusing_ranges {
 
 // --- contractions
 // --------------------------------------------------------------------------------------------------------------------
-/// The matrix product behind `matmul`: operands of equal rank >= 2 and equal leading sizes; two flags say whether an
-/// operand is stored transposed.
+/// The matrix product behind `matmul`. The operands have equal rank >= 2 and equal leading sizes; two flags say whether
+/// an operand is stored transposed.
 inline constexpr struct mm_t {
   static constexpr auto op_name = "mm";
   template <value A, value B, class... F>
   constexpr auto operator()(A const& a, B const& b, F const&... flags) const;
 } mm{};
-/// The convolution behind `conv1d` ... `conv_transpose3d` (`torch.convolution`): input [n, channels, ...], weight [out,
-/// in / groups, ...], of a transposed one [in, out / groups, ...]. Attributes are one number, or one for each of the
-/// one to three spatial dimensions.
+/// The convolution behind `conv1d` ... `conv_transpose3d` (`torch.convolution`). The input is [n, channels, ...], the
+/// weight [out, in / groups, ...], or [in, out / groups, ...] if transposed. Attributes are one number, or one for each
+/// of the one to three spatial dimensions.
 inline constexpr struct convolution_t {
   static constexpr auto op_name = "convolution";
   template <value X, value W, class B, class S, class P, class D, class T, class O, class G>
@@ -204,7 +206,7 @@ inline constexpr struct expand_t {
   template <value X, class S = dims>
   constexpr auto operator()(X const& x, S const& sizes) const;
 } expand{};
-/// Bounds of an axis as an index: what `slice(1, 5)` is.
+/// Bounds of an axis as an index, as returned by `slice(1, 5)`.
 struct slice_index {
   dims range;
 };
@@ -213,8 +215,8 @@ template <class T>
 concept slice_bound_type =
     (std::is_integral_v<T> && !std::is_same_v<T, bool>) || is_none<T> || std::is_same_v<T, extent>;
 }
-/// `slice(x, axis, start, stop, step)`, for static values `slice(x, axis<0>, range<1, 5>)`. Of bounds alone it is an
-/// index, as in Python: `x.at(slice(1, 5))`, `slice(none, -1)`, `slice(none, none, 2)`.
+/// `slice(x, axis, start, stop, step)`, for static values `slice(x, axis<0>, range<1, 5>)`. With bounds only it returns
+/// an index, as in Python: `x.at(slice(1, 5))`, `slice(none, -1)`, `slice(none, none, 2)`.
 inline constexpr struct slice_t {
   static constexpr auto op_name = "slice";
   template <value X, class A, class... R>
@@ -231,15 +233,15 @@ inline constexpr struct slice_t {
     return {r};
   }
 } slice{};
-/// Zeros of a shape with `g` put at the slice: the transpose of `slice` (aten::slice_backward).
+/// Zeros of a shape with `g` written at the slice: the transpose of `slice` (aten::slice_backward).
 inline constexpr struct slice_backward_t {
   static constexpr auto op_name = "slice_backward";
   template <value G, class S, class R>
   constexpr auto operator()(G const& g, S const& sizes, R const& range) const;
 } slice_backward{};
 
-/// `as_strided(x, size, stride, storage_offset)`: any region of a row-major value; its transpose; and the value with
-/// such a region replaced.
+/// `as_strided(x, size, stride, storage_offset)`: a strided region of a row-major value. `as_strided_backward` is its
+/// transpose; `as_strided_scatter` returns the value with such a region replaced.
 inline constexpr struct as_strided_t {
   static constexpr auto op_name = "as_strided";
   template <value X, class S, class T, class O = ints<0>>
@@ -283,7 +285,7 @@ inline constexpr struct one_hot_t {
   constexpr auto operator()(X const& x, N const& num_classes) const;
 } one_hot{};
 
-/// The dtype of an element type as a fact, for `to(x, type<double>)` and factories.
+/// The dtype of an element type as a compile-time constant, for `to(x, type<double>)` and factories.
 template <class T>
 inline constexpr ints<static_cast<index_t>(dtype_of_type<T>())> type{};
 /// Keeps reduced dimensions with size 1: `sum(x, axis<1>, keepdim)`.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 /// @file
-/// What reads and writes by index beyond the operators of the umbrella.
+/// Indexing and scattering beyond the operators of the umbrella header: advanced indexing, `bincount`, scatters,
+/// `unravel_index`.
 #pragma GCC diagnostic push // as in varve.hpp
 #pragma GCC diagnostic ignored "-Wconversion"
 #pragma GCC diagnostic ignored "-Wshadow"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 /// @file
-/// Factorizations of matrices and what is made of them (`torch.linalg`): batched, for float32 and float64, by plain
-/// O(n^3) algorithms for small and medium sizes.
+/// Matrix factorizations and functions built on them (`torch.linalg`). They are batched, for float32 and float64, and
+/// use plain O(n^3) algorithms for small and medium sizes.
 #pragma GCC diagnostic push // as in varve.hpp
 #pragma GCC diagnostic ignored "-Wconversion"
 #pragma GCC diagnostic ignored "-Wshadow"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 /// @file
-/// What neural networks are made of beyond the operators of the umbrella: activations, losses, normalizations, pools,
-/// embeddings, initial weights, sampling, dropout.
+/// Building blocks of neural networks beyond the umbrella header: activations, losses, normalizations, pooling,
+/// embeddings, weight initialization, sampling, dropout.
 #pragma GCC diagnostic push // as in varve.hpp
 #pragma GCC diagnostic ignored "-Wconversion"
 #pragma GCC diagnostic ignored "-Wshadow"

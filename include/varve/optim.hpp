@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 /// @file
-/// What a training or fitting program needs around the transforms, on trees of parameters, in both worlds.
+/// Tools for training and fitting, for trees of static or dynamic parameters: optimizers, schedules, batches, gradient
+/// clipping, least squares, progress.
 #pragma GCC diagnostic push // as in varve.hpp
 #pragma GCC diagnostic ignored "-Wconversion"
 #pragma GCC diagnostic ignored "-Wshadow"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 /// @file
-/// Scans, sorts and what is made of them: running sums and products, selections, medians, quantiles, distinct elements.
+/// Scans, sorting and functions built on them: cumulative sums and products, selection, medians, quantiles, unique
+/// elements.
 #pragma GCC diagnostic push // as in varve.hpp
 #pragma GCC diagnostic ignored "-Wconversion"
 #pragma GCC diagnostic ignored "-Wshadow"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 /// @file
-/// Elementwise functions beyond those of the umbrella: of whole numbers, roundings, angles, special functions.
+/// Elementwise functions beyond the umbrella header: integer and bitwise functions, rounding, angles, special
+/// functions.
 #pragma GCC diagnostic push // as in varve.hpp
 #pragma GCC diagnostic ignored "-Wconversion"
 #pragma GCC diagnostic ignored "-Wshadow"

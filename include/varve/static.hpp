@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 /// @file
-/// A part of the umbrella, for programs of static values: operators, transforms and `fuse`. Loops, `cond`, custom
-/// functions, graphs and eager autograd are left out; their headers can be included beside this one.
-#include <varve/config.hpp> // first: it says what compiler is needed
+/// The part of the umbrella header for programs of static values: operators, transforms and `fuse`. It leaves out
+/// loops, `cond`, custom functions, graphs and eager autograd; their headers can be included in addition.
+#include <varve/config.hpp> // first: it checks the compiler
 
 #pragma GCC diagnostic push // as in varve.hpp
 #pragma GCC diagnostic ignored "-Wconversion"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 /// @file
-/// A part of the umbrella, for programs of tensors: operators, transforms and eager autograd. Graphs, fused functions,
-/// loops, custom functions and checkpoints are left out; their headers can be included beside this one.
-#include <varve/config.hpp> // first: it says what compiler is needed
+/// The part of the umbrella header for programs of tensors: operators, transforms and eager autograd. It leaves out
+/// graphs, fused functions, loops, custom functions and checkpoints; their headers can be included in addition.
+#include <varve/config.hpp> // first: it checks the compiler
 
 #pragma GCC diagnostic push // as in varve.hpp
 #pragma GCC diagnostic ignored "-Wconversion"

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 /// @file
-/// Everything but what is optional: folders such as `mode/`, `export/`, `nn/`, `interop/` have headers of their own.
-#include <varve/config.hpp> // first: it says what compiler is needed
+/// The umbrella header: the library without its optional parts. Folders such as `mode/`, `export/`, `nn/` and
+/// `interop/` have headers of their own.
+#include <varve/config.hpp> // first: it checks the compiler
 
-// A user's warnings are about the user's code: names of operators are those of parameters too, and sizes are signed.
+// Warnings should concern the user's code only: here parameters share names with operators, and sizes are signed.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wconversion"
 #pragma GCC diagnostic ignored "-Wshadow"
@@ -49,6 +50,6 @@
 #include <varve/trace/make_fx.hpp>
 #include <varve/trace/trace.hpp>
 
-#include <varve/library/umbrella.hpp> // below all that it instantiates
+#include <varve/library/umbrella.hpp> // after all that it instantiates
 
 #pragma GCC diagnostic pop

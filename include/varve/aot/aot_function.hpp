@@ -10,14 +10,14 @@
 
 namespace varve {
 
-/// Makes of a graph without writes a function that runs it.
+/// A function that compiles a graph without writes into a function that runs it.
 using graph_compiler = shared_function<boxed_function(graph const&)>;
-/// Cuts a joint graph in two: `default_partition`, `min_cut_partition`, or one of the user's.
+/// A function that cuts a joint graph in two: `default_partition`, `min_cut_partition`, or a user's function.
 using partitioner = shared_function<partition(graph const&, joint_shape)>;
 
 /// Backends of `compile(f, backend)`.
 namespace backends {
-/// Both parts ahead of time, run operator by operator (`aot_eager`).
+/// A backend that runs both parts operator by operator (`aot_eager`).
 struct aot_eager_t {
   static constexpr bool takes_symbolic_sizes = true;
   boxed_function operator()(graph const& g) const {
@@ -25,7 +25,7 @@ struct aot_eager_t {
   }
 };
 inline constexpr aot_eager_t aot_eager{};
-/// ... each planned and run as a whole (`fuse(graph)`).
+/// A backend that plans each part and runs it as a whole (`fuse(graph)`).
 struct fused_t {
   boxed_function operator()(graph const& g) const {
     if (g.results.empty()) return [](boxed_args const&) { return boxed_args(); };
@@ -35,40 +35,40 @@ struct fused_t {
 inline constexpr fused_t fused{};
 } // namespace backends
 
-/// How a function is compiled ahead of time.
+/// Options of ahead-of-time compilation.
 struct aot_options {
   graph_compiler fw_compiler = backends::aot_eager;
-  /// As the forward pass where it is not given.
+  /// The compiler of the backward pass; that of the forward pass if empty.
   graph_compiler bw_compiler{};
   partitioner partition_fn = [](graph const& g, joint_shape s) { return default_partition(g, s); };
-  /// A size that another call has otherwise becomes a symbol of the graph, if it can be one, so that there is no
-  /// program for each size: the compilers must take graphs with symbolic sizes.
+  /// True if a size that differs from an earlier call shall become a symbol of the graph where possible. One program
+  /// then serves many sizes. The compilers must accept graphs with symbolic sizes.
   bool automatic_dynamic = false;
 };
 
 namespace detail {
-/// What `compile(f, backend)` compiles ahead of time with.
+/// Returns the options with which `compile(f, backend)` compiles ahead of time.
 template <class B>
 aot_options by_backend(B const& with) {
   aot_options how{.fw_compiler = with};
   if constexpr (requires { B::takes_symbolic_sizes; }) how.automatic_dynamic = B::takes_symbolic_sizes;
   return how;
 }
-/// Programs that are traced with their gradients and compiled ahead of time.
+/// Returns programs that are traced with their gradients and compiled ahead of time.
 template <class T = tensor>
 std::shared_ptr<function_programs> ahead_of_time_programs(aot_options how);
 template <class T = tensor>
-std::shared_ptr<function_programs> ahead_of_time_programs(); // as `aot_options{}` says
+std::shared_ptr<function_programs> ahead_of_time_programs(); // with `aot_options{}`
 
 #if VARVE_DEFINES_CAPTURE
-/// What a function that was compiled ahead of time is made for, and its parts.
+/// A function compiled ahead of time: the arguments that it is valid for, and its parts.
 template <class T>
 struct aot_program final : compiled_program<T> {
   compiled_pair run{};
   std::vector<dims> strides{}; // of the arguments
   std::vector<char> leaves{};
   std::vector<free_sizes> free{};
-  dependent<graph, T> sizes{}; // the arguments alone, and what must hold of their sizes
+  dependent<graph, T> sizes{}; // only the arguments, and conditions on their sizes
 
   explicit aot_program(boxed_args const& arguments) {
     for (auto const& t : arguments) {
@@ -85,7 +85,7 @@ struct aot_program final : compiled_program<T> {
     }
     return free.empty() || has_these_sizes(in);
   }
-  /// Are the guards met?
+  /// True if the sizes of the arguments meet the guards.
   bool has_these_sizes(boxed_args const& in) const {
     auto const met = [&] {
       auto const numbers = sizes_of_call<T>::of_arguments(sizes, in);
@@ -99,7 +99,7 @@ struct aot_program final : compiled_program<T> {
     return attempt<error>(met, [](error const&) { return false; });
   }
 };
-/// May a compiled function be given it?
+/// True if a compiled function can be called with these tensors.
 inline bool runs_ahead_of_time(boxed_args const& x) {
   for (auto const& t : x)
     if (!t.defined() || t.is_wrapped() || !t.has_data() || !t.keys().has(dispatch_key::cpu) || t.is_inference())
@@ -112,10 +112,10 @@ public:
   explicit ahead_of_time_versions(aot_options how) : how_(std::move(how)) {}
 
   bool run(boxed_call& call, boxed_args& results) override {
-    // Would nobody but eager autograd see the operators?
+    // A compiled program is used only if no transform or mode would see the operators; eager autograd may.
     if (!this_thread_state.quiet() || !runs_ahead_of_time(call.arguments)) return false;
     auto const v = this->found_or_made(call);
-    boxed_args& in = call.arguments; // and captured tensors
+    boxed_args& in = call.arguments; // arguments, then captured tensors
     for (auto const& t : v->captured) in.push_back(t);
     auto const& p = static_cast<aot_program<T> const&>(*v->made);
     if (!runs_ahead_of_time(in) || p.run.writes_into_others(in)) return false;
@@ -138,7 +138,7 @@ private:
     compile(r->run, how_);
     return r;
   }
-  /// None where C++ must know the sizes, or a call must.
+  /// Returns null if C++ code or a call needs the numbers of sizes.
   program make_free(boxed_call const& call, std::vector<free_sizes>& which, boxed_args& captured) const override {
     boxed_args const& in = call.arguments;
     auto r = std::make_shared<aot_program<T>>(in);
@@ -184,7 +184,8 @@ private:
     p.forward = how.fw_compiler(share_regions(parts.forward));
     p.backward = (how.bw_compiler ? how.bw_compiler : how.fw_compiler)(share_regions(parts.backward));
   }
-  /// ... which tokens keep in order. Those of a forward pass come first, and those of a backward pass last.
+  /// Compiles a graph with effects, whose order tokens preserve. Tokens of the forward pass come first, those of the
+  /// backward pass last.
   template <class G>
   static void compile_effects(compiled_pair& p, aot_options const& how, G const& pure) {
     bool const early = p.of.forward_effects > 0, late = count_effects(pure) > p.of.forward_effects;
@@ -221,7 +222,7 @@ private:
     r.regions.push_back({0, n, n, 0, 0});
     return r;
   }
-  /// Would a call have to make views of sizes that the trace knew as symbols?
+  /// True if a call would have to make views whose sizes are symbols of the trace.
   static bool shows_symbols(joint_graph const& g) {
     auto const symbolic = [](view_chain const& views) {
       bool any = false;
@@ -254,20 +255,26 @@ template std::shared_ptr<function_programs> ahead_of_time_programs<tensor>();
 #endif
 } // namespace detail
 
-/// `auto step = aot_function(f, {.fw_compiler = backends::fused});`: traces `f` and its gradient into one graph without
-/// writes when it is called first, on fake tensors: nothing of the arguments is read, written or drawn. The graph is
-/// cut into a forward and a backward part, which the compilers make functions of, and calls run these: results,
-/// gradients, what is written into arguments, and which results are views of what, are as without it. Where no argument
-/// or captured tensor requires a gradient, or in `no_grad` mode, there is a forward part only. Other dtypes, sizes,
-/// strides and needs of gradients are traced anew; 64 programs are kept. Captured tensors are inputs of the graph and
-/// have gradients; where one is read as a number (`item()`), it is traced again when that has changed. Calls under
-/// modes and transforms, and where an argument that is written shares elements with another, run `f` itself. Refused
-/// (`autograd_error`): second derivatives of the compiled function (AO-18), writes into captured tensors and into
-/// gradients. Errors otherwise: those of `make_fx` and of the compilers, at the first call. AO-1 to AO-21. With
-/// `automatic_dynamic` (as by `compile(f, backends::aot_eager)`), a size that is another one than in a call before
-/// becomes a symbol of the next program, which then serves all such sizes for which its guards hold; where C++ asks for
-/// the number, or a result is a view that would be made of it, there is a program for each size as without.
-/// Another tensor that is assigned to a captured variable later is not seen, as by `compile`.
+/// Compiles a function and its gradient ahead of time: `auto step = aot_function(f, {.fw_compiler =
+/// backends::fused});`.
+///
+/// The first call traces `f` and its gradient into one graph without writes. It uses fake tensors: no argument is read
+/// or written, and no random number is drawn. The graph is cut into a forward and a backward part, which the compilers
+/// turn into functions. Calls run these functions. Results, gradients, writes into arguments and the aliasing of
+/// results are those of `f`. If no argument or captured tensor requires a gradient, or in `no_grad` mode, there is only
+/// a forward part.
+///
+/// Other dtypes, sizes, strides or requirements of gradients are traced anew; 64 programs are kept. Captured tensors
+/// are inputs of the graph and have gradients. If one is read as a number (`item()`), a changed number causes a new
+/// trace. A tensor that is assigned to a captured variable later is not noticed, as with `compile`. Calls under modes
+/// and transforms run `f` itself. So do calls in which a written argument shares elements with another.
+///
+/// With `automatic_dynamic` (as by `compile(f, backends::aot_eager)`), a size that differs from an earlier call becomes
+/// a symbol of the next program. That program serves all sizes for which its guards hold. If C++ code asks for the
+/// number, or a result is a view that depends on it, each size has its own program.
+///
+/// Throws `autograd_error` for second derivatives of the compiled function and for writes into captured tensors and
+/// into gradients. The first call also throws the errors of `make_fx` and of the compilers.
 template <class F>
 auto aot_function(F f) {
   return compiled_function<F>(std::move(f), detail::ahead_of_time_programs<>());
@@ -276,16 +283,17 @@ template <class F>
 auto aot_function(F f, aot_options how) {
   return compiled_function<F>(std::move(f), detail::ahead_of_time_programs<>(std::move(how)));
 }
-/// `compile(f, backends::aot_eager)`: ahead of time, by a backend: one of `backends`, or any function of a graph that
-/// gives a function of tensors.
+/// Compiles a function ahead of time with a backend: `compile(f, backends::aot_eager)`. The backend is one of
+/// `backends`, or any function that maps a graph to a function of tensors.
 template <class F, class B>
   requires std::is_invocable_r_v<boxed_function, B const&, graph const&>
 auto compile(F f, B const& with) {
   return aot_function(std::move(f), detail::by_backend(with));
 }
 
-/// From now on `compile(f)` does what `compile(f, backend)` does (`torch.compiler.set_default_backend`), in all
-/// threads; functions that were compiled before stay as they are. `set_default_backend(nullptr)` takes it back.
+/// Makes `compile(f)` equivalent to `compile(f, backend)` from now on, in all threads
+/// (`torch.compiler.set_default_backend`). Functions that were compiled before do not change.
+/// `set_default_backend(nullptr)` restores the default.
 template <class B>
   requires std::is_invocable_r_v<boxed_function, B const&, graph const&>
 void set_default_backend(B const& backend) {

@@ -7,19 +7,19 @@
 #include <varve/interpreter/function_node.hpp>
 
 /// @file
-/// The two compiled parts of a function as one node of eager autograd, and what is done around them: new values are
-/// written into the arguments, and results that are views are made from what they are views of (AO-7, AO-11).
+/// The two compiled parts of a function as one node of eager autograd, and the work around them. New values are written
+/// into the arguments, and results that are views are made from the tensors that they show.
 namespace varve::detail {
 
-/// The gradient of a compiled forward pass: its backward pass, on what was saved.
+/// The pullback of a compiled forward pass: it runs the compiled backward pass on the saved values.
 struct compiled_backward {
   boxed_function backward;
   boxed_args saved; // values, then sizes
   std::vector<std::uint32_t> versions;
   std::vector<meta> tangents;
-  std::vector<int> places; // of each gradient among the edges
+  std::vector<int> places; // position of each gradient among the edges
   int edges = 0;
-  boxed_args written{}; // arguments that the backward pass writes into
+  boxed_args written{}; // arguments that the backward pass writes
   grad_node* self = nullptr;
   static constexpr bool released = true;
   static constexpr char const* name = "CompiledFunctionBackward";
@@ -65,7 +65,7 @@ struct compiled_backward {
   }
 
 private:
-  /// A gradient that nobody may differentiate (AO-18).
+  /// Returns a gradient that cannot be differentiated again: the attempt throws `autograd_error`.
   template <class T>
   T refusing(T const& g, boxed_args const& out) const {
     T const r = g.alias();
@@ -86,14 +86,14 @@ private:
   }
 };
 
-/// A function ahead of time: what its graph says, compiled, and what it does not say.
+/// A function compiled ahead of time: its compiled graphs, and the effects that graphs do not express.
 struct compiled_pair {
   joint_graph of; // without its graph
   boxed_function forward, backward;
   int saved_values = 0;
 
-  /// Do arguments that are written share memory with others, or are those that become other views given twice? Then
-  /// what each step of the function sees is not what a graph of apart ones computes.
+  /// True if a written argument shares memory with another, or an argument whose view changes is passed twice. The
+  /// graph, which was traced with separate arguments, would compute something else then.
   bool writes_into_others(boxed_args const& in) const {
     for (std::size_t k = 0; k < of.inputs.size(); ++k) {
       aot_input const& i = of.inputs[k];
@@ -107,11 +107,11 @@ struct compiled_pair {
     return false;
   }
 
-  /// Arguments, then captured tensors, to what the function returned.
+  /// Maps arguments and then captured tensors to the results of the function.
   boxed_args operator()(boxed_args const& in) const {
     bool const differentiated = of.has_backward();
     boxed_args y = run_forward(in), saved;
-    compiled_backward* pull = nullptr; // of the node, which the results share
+    compiled_backward* pull = nullptr; // owned by the node, which the results share
     int const own = of.shape.forward_results;
     boxed_args results;
     for (int k = 0; k < own; ++k) results.push_back(apart(y[k], k, y, in));
@@ -131,7 +131,7 @@ private:
     no_grad const off;
     return forward(in);
   }
-  /// Is a result of the graph all of its memory, and so row-major? Views that are made of it count on that.
+  /// True if result k of the graph must fill its memory in row-major order: views that are made of it rely on that.
   bool is_whole(int k) const {
     bool whole = false;
     for (aot_output const& o : of.outputs)
@@ -139,7 +139,7 @@ private:
                         (o.what == aot_output::kind::view_of_value || (o.what == aot_output::kind::value && !o.views)));
     return whole;
   }
-  /// Results are nobody else's memory, as the trace took them.
+  /// Returns a result in memory of its own, as the trace assumed.
   tensor apart(tensor const& t, int k, boxed_args const& y, boxed_args const& in) const {
     if (!t.defined()) return t;
     bool shared = !t.is_contiguous() && is_whole(k);
@@ -152,7 +152,7 @@ private:
     no_grad const off;
     return clone(t);
   }
-  /// A saved value: an argument that will be written is copied.
+  /// Returns a value to save: a copy, if it is an argument that will be written.
   tensor kept(tensor const& t, boxed_args const& in) const {
     for (std::size_t k = 0; k < of.inputs.size(); ++k)
       if (of.inputs[k].is_written && t.shares_storage(in[static_cast<int>(k)])) return copied(t); // old value
@@ -177,7 +177,7 @@ private:
       results[of.tangents[k]].set_history(edge(n.to(), static_cast<std::uint32_t>(k)));
     return &made;
   }
-  /// Arguments that have become other views of their memory are what was saved of them.
+  /// Updates the saved versions of arguments that became other views of their memory, whose elements did not change.
   void see_reshaped(compiled_backward& pull, boxed_args const& in) const {
     for (std::size_t k = 0; k < of.inputs.size(); ++k)
       for (int s = 0; s < pull.saved.size() && of.inputs[k].reshaped && !of.inputs[k].is_written; ++s)

@@ -5,18 +5,18 @@
 
 namespace varve {
 
-/// What the arguments and results of an exported joint graph are (AE-1).
+/// The meaning of the arguments and results of an exported joint graph.
 struct joint_signature {
-  /// Arguments of the function; the tensors that it captures are inputs behind them.
+  /// The number of arguments of the function, and of captured tensors, which are the inputs after them.
   int arguments = 0, captured = 0;
-  /// Results: arguments that were written, in this order, then what the function returned, of which one is the loss,
-  /// then gradients of these arguments.
+  /// Results: the new values of these arguments (`written`), then what the function returned, one of which is the loss,
+  /// then gradients of these arguments (`gradients`).
   std::vector<int> written{};
   int outputs = 0;
   int loss = -1;
   std::vector<int> gradients{};
 };
-/// What `aot_export_joint` gives: the joint graph and what its inputs and outputs are.
+/// The result of `aot_export_joint`: the joint graph and the meaning of its inputs and outputs.
 struct exported_joint {
   graph joint;
   joint_signature signature;
@@ -24,16 +24,16 @@ struct exported_joint {
 };
 
 namespace detail {
-/// What `aot_export_joint` does once the function is erased.
+/// Implements `aot_export_joint` for an erased function.
 template <class T = tensor>
 exported_joint export_joint(boxed_function_ref f, boxed_args const& x, int loss);
 } // namespace detail
 
-/// `aot_export_joint(f, loss)(x...)`: one graph for the values of a function and the gradients of one result of it,
-/// a scalar, with respect to the arguments and captured tensors that require one (AE-1). Results: the new values of
-/// arguments that were written, what the function returned, then the gradients. `loss` -1: for inference, without
-/// gradients. `autograd_error`, which names the argument or result: arguments that require gradients or share memory
-/// and are written, results beside the loss that require a gradient (AE-2).
+/// A function object that exports one graph for a function and the gradients of one of its results, a scalar:
+/// `aot_export_joint(f, loss)(x...)`. Gradients are taken with respect to the arguments and captured tensors that
+/// require one. Results: the new values of written arguments, what the function returned, then the gradients. `loss` -1
+/// exports for inference, without gradients. Throws `autograd_error` for written arguments that require gradients or
+/// share memory, and for results other than the loss that require a gradient. The message names the argument or result.
 template <class F>
 class aot_export_joint {
 public:
@@ -52,7 +52,7 @@ private:
 
 #if VARVE_DEFINES_CAPTURE
 namespace detail {
-/// The only tangent becomes 1: the gradient of the loss itself.
+/// Replaces the only tangent by 1, for the gradient of the loss itself.
 template <class G>
 G with_unit_tangent(G const& g) {
   rewriter w(g);
@@ -92,7 +92,7 @@ inline void require_exportable(joint_graph const& g, boxed_args const& in, int l
       (loss >= static_cast<int>(g.outputs.size()) || !g.outputs[static_cast<std::size_t>(loss)].requires_grad))
     refuse("result " + std::to_string(loss) + " is the loss, and does not require a gradient (AE-1)");
 }
-/// Every result of the function is one of the graph: arguments, and views, too.
+/// Returns the graph if every result of the function is one of its results; refuses arguments and views.
 inline graph with_all_outputs(joint_graph const& g) {
   for (aot_output const& o : g.outputs)
     if (o.what != aot_output::kind::value)

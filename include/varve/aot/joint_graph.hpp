@@ -11,78 +11,79 @@
 #include <utility>
 
 /// @file
-/// A function of tensors and its gradient as one graph without writes, and what the graph does not say: which arguments
-/// it wrote into, and which results lie in the memory of an argument or of each other (AO-1, AO-2, AO-4).
+/// A function of tensors and its gradient as one graph without writes. Facts that the graph does not express are stored
+/// beside it: which arguments the function wrote, and which results share the memory of an argument or of each other.
 namespace varve {
 
-/// What a function does to an argument.
+/// The effects of a function on one of its arguments.
 struct aot_input {
   bool requires_grad = false, is_leaf = true;
-  /// Its new value is a result of the graph.
+  /// True if the argument is written; its new value is a result of the graph.
   bool is_written = false;
-  /// ... which autograd did not see: in `no_grad` mode, or through `detach`.
+  /// True if autograd did not see the writes: they were made in `no_grad` mode or through `detach`.
   bool is_written_unseen = false;
-  /// Its version does not count the writes: they go through `data()` alone, forwards or backwards.
+  /// True if the version counter does not count the writes: all go through `data()`, in the forward or in the backward
+  /// pass.
   bool is_written_hidden = false, is_written_backward_hidden = false;
-  /// It is another view of its memory from then on (`transpose_`).
+  /// The views that lead to what the argument shows after the call, if its shape is changed in place (`transpose_`).
   detail::view_chain reshaped{};
-  /// It is a view of the memory of another argument from then on (`set_`), through `set_views`, or of the value that is
-  /// this result of the graph.
+  /// After the call the argument is a view, through `set_views`, of another argument or of a result of the graph
+  /// (`set_`). These are their indices, or -1.
   int set_to_input = -1, set_to_result = -1;
   detail::view_chain set_views{};
-  /// A backward pass writes into it; its value after that is behind the gradients.
+  /// True if a backward pass writes the argument; its new value then follows the gradients.
   bool is_written_backward = false;
 };
-/// Where a result comes from.
+/// The origin of a result of the function.
 struct aot_output {
   enum class kind : unsigned char {
     absent,        // undefined
     value,         // memory of its own: result `from` of the graph
     input,         // argument `from` itself
     view_of_input, // a view of argument `from`
-    view_of_value, // a view of result `from` of the graph, of which others are views too
+    view_of_value, // a view of result `from`, of which other results are views too
   };
   kind what = kind::absent;
   int from = 0;
-  detail::view_chain views{}; // from the memory of that
+  detail::view_chain views{}; // from that memory to the result
   bool requires_grad = false;
   detail::view_origin origin = detail::view_origin::usual;
 };
 
-/// A traced function. Arguments of the graph are those of the function and the tensors that it captures (`captured`),
-/// then a tangent for each of `tangents` results of the graph. Results: the new values of the arguments that were
-/// written, in their order, the values that `outputs` speak of, the gradients of the arguments in `differentiated`, and
-/// the values of arguments that the backward pass wrote.
+/// A traced function. The graph's arguments are those of the function, the tensors that it captures (`captured`), and a
+/// tangent for each of the `tangents` results. Its results, in this order: the new values of written arguments; the
+/// values that `outputs` refers to; the gradients of the arguments in `differentiated`; the values of arguments that
+/// the backward pass wrote.
 struct joint_graph {
   graph joint;
   joint_shape shape;
   std::vector<aot_input> inputs{};
   std::vector<aot_output> outputs{};
   boxed_args captured{};
-  std::vector<int> written_captures{}; // whose new values are results, behind those of arguments
-  std::vector<int> reassigned{};       // of `aot_state::handles`, whose new values are behind those
-  std::vector<int> tangents{};         // results that have one
-  std::vector<int> differentiated{};   // arguments with a gradient among the results
-  int forward_effects = 0;             // how many of its effects are of the forward pass
-  /// Is there a gradient to compute?
+  std::vector<int> written_captures{}; // new values are results after those of arguments
+  std::vector<int> reassigned{};       // indices in `aot_state::handles`; their new values come next
+  std::vector<int> tangents{};         // indices of results that have a tangent
+  std::vector<int> differentiated{};   // indices of arguments that have a gradient
+  int forward_effects = 0;             // number of effects of the forward pass
+  /// True if there is a gradient to compute.
   bool has_backward() const { return !tangents.empty(); }
 };
 
-/// State that a traced function may change: tensors that it captures and writes into, and variables that it gives other
-/// tensors, which are put back.
+/// State that a traced function may change: tensors that it captures and writes, and variables to which it assigns
+/// other tensors. The variables are restored after the trace.
 struct aot_state {
   std::vector<tensor> writable{};
   std::vector<tensor*> handles{};
-  /// Captured by the function, used or not, in this order.
+  /// Tensors that are captured, used or not, in this order.
   std::vector<tensor> lifted{};
-  /// Results are values of the graph, also where they are arguments, or views.
+  /// True if all results are values of the graph, also arguments and views.
   bool results_are_values = false;
-  /// Are gradients of what requires one asked for?
+  /// True if gradients are computed for arguments that require one.
   bool differentiated = true;
 };
 
 namespace detail {
-/// Traces a function, and its gradient, at some tensors; how these become fakes is `On`.
+/// Traces a function and its gradient for the given tensors. `On` chooses how these become fake tensors.
 template <class On>
 joint_graph trace_ahead_of_time(boxed_function_ref f, boxed_args const& x, typename On::options const& how = {},
                                 aot_state const& state = {});
@@ -90,19 +91,19 @@ joint_graph trace_ahead_of_time(boxed_function_ref f, boxed_args const& x, typen
 
 #if VARVE_DEFINES_CAPTURE
 namespace detail {
-/// Runs a function on functional fakes under a tracer, with eager autograd above.
+/// A run of a function on functional fake tensors under a tracer, with eager autograd above.
 template <class T = tensor>
 struct ahead_of_time final : functional_captures, leaves_of_program {
   joint_graph& to;
   trace_layer& tracer;
   functional_mode mode;
   std::vector<T> given{}, leaves{}, captures{};
-  std::vector<std::shared_ptr<functional_memory<T>>> memories{}; // of `given`, as they were
+  std::vector<std::shared_ptr<functional_memory<T>>> memories{}; // memory of `given` before the call
   std::vector<edge> histories{};
-  std::vector<T> results{};           // of the graph: functional tensors
-  std::vector<int> tangent_numbers{}; // as arguments of the graph while it is written
+  std::vector<T> results{};           // results of the graph: functional tensors
+  std::vector<int> tangent_numbers{}; // as arguments of the graph while it is built
   aot_state const& state;
-  std::vector<T> handles{}; // as they were
+  std::vector<T> handles{}; // values before the call
 
   ahead_of_time(joint_graph& t, aot_state const& st)
       : to(t), tracer(*static_cast<trace_layer*>(trace_layer::mode_at_work()->object)), state(st) {
@@ -122,7 +123,7 @@ struct ahead_of_time final : functional_captures, leaves_of_program {
     for (std::size_t k = 0; k < handles.size(); ++k) *state.handles[k] = handles[k];
   }
 
-  /// The graph's arguments become functional, each in memory of its own; gradients end at them.
+  /// Makes the graph's arguments functional, each in memory of its own. Gradients end at them.
   void take(boxed_args const& arguments) {
     for (int k = 0; k < arguments.size(); ++k) {
       T v = arguments[k];
@@ -167,7 +168,7 @@ struct ahead_of_time final : functional_captures, leaves_of_program {
     return r;
   }
 
-  /// What the function returned.
+  /// Processes what the function returned.
   void took(boxed_args const& y) {
     for (std::size_t k = 0; k < given.size(); ++k) {
       aot_input& in = to.inputs[k];
@@ -203,7 +204,7 @@ struct ahead_of_time final : functional_captures, leaves_of_program {
       }
     for (int k = 0; k < y.size(); ++k) to.outputs.push_back(output(y, k));
   }
-  /// The gradients, by tangents that are further arguments.
+  /// Computes the gradients, with tangents that are further arguments.
   void differentiate() {
     std::vector<autograd::target> roots, wanted;
     std::vector<int> of;
@@ -247,7 +248,7 @@ struct ahead_of_time final : functional_captures, leaves_of_program {
         results.push_back(given[k]);
       }
   }
-  /// Values of the trace for all that is a result of the graph.
+  /// Returns the traced values of all results of the graph.
   boxed_args values() const {
     boxed_args r;
     for (T const& t : results) r.push_back(value_of(t));
@@ -255,7 +256,7 @@ struct ahead_of_time final : functional_captures, leaves_of_program {
   }
 
 private:
-  /// Another handle of what is captured stands for that: an operator with functions takes its operands by such.
+  /// An observer of further handles of captured tensors, which operators with functions use as operands.
   struct follows_handles : rename_watcher {
     follows_handles()
         : rename_watcher{[](rename_watcher& w, char const* op, tensor const& x) {
@@ -279,10 +280,10 @@ private:
     ~follows_handles() { watches_renames = before; }
     static rename_watcher* told(rename_watcher& w) { return static_cast<follows_handles&>(w).before; }
     rename_watcher* before;
-    std::vector<std::pair<T, T>> handles{}; // a tensor, and another handle of it
+    std::vector<std::pair<T, T>> handles{}; // a tensor and another handle of it
   };
   follows_handles follows_{};
-  std::vector<std::uint32_t> versions_{}; // of what is given, before each pass
+  std::vector<std::uint32_t> versions_{}; // of `given`, before each pass
   bool recorded_before_ = records_captures, in_backward_ = false;
   leaves_of_program const* leaves_before_ = program_leaves;
   bool leaves_hooks(grad_node const& leaf) const override {
@@ -312,7 +313,7 @@ private:
     for (aot_input const& in : to.inputs) n += in.is_written;
     return n;
   }
-  /// The k-th argument that was written.
+  /// Returns the index of the k-th argument that was written.
   std::size_t written(std::size_t k) const {
     std::size_t at = 0;
     while (!to.inputs[at].is_written || k-- > 0) ++at;
@@ -321,7 +322,7 @@ private:
   static std::shared_ptr<functional_memory<T>> memory_of(T const& t) {
     return is_functional_tensor(t) ? functional_object<T>::of(t).memory : nullptr;
   }
-  /// Where the memory that an argument was given comes from.
+  /// Notes where the new memory of an argument comes from (`set_`).
   void take_set(aot_input& in, T const& t) {
     in.set_views = functional_object<T>::of(t).at;
     for (std::size_t j = 0; j < memories.size(); ++j)
@@ -334,7 +335,7 @@ private:
     results.push_back(t);
     return static_cast<int>(results.size()) - 1;
   }
-  /// The views behind those that an argument has become itself.
+  /// Returns the views that follow those that an argument itself became.
   static view_chain behind(view_chain const& all, view_chain const& own) {
     if (!own) return all;
     std::vector<view_step const*> steps;
@@ -358,7 +359,7 @@ private:
     if (!t.defined()) return {};
     aot_output r{kind::value, 0, {}, t.has_history(), t.origin()};
     if (state.results_are_values) return r.from = result(t.object() || !t.has_data() ? t : T(stand_in(t))), r;
-    if (!t.object() && t.has_data()) stand_in(t); // captured, perhaps used by nobody
+    if (!t.object() && t.has_data()) stand_in(t); // captured, perhaps unused
     for (int c = 0; c < to.captured.size(); ++c)
       if (to.captured[c].is(t)) return r.what = kind::input, r.from = static_cast<int>(given.size()) + c, r;
     auto const m = memory_of(t);
@@ -385,7 +386,7 @@ private:
     if (!shared) return r.from = result(t), r;
     for (auto const& [memory, at] : bases_)
       if (memory == m) return r.what = kind::view_of_value, r.from = at, r;
-    if (r.views) base = t.base(); // the tensor of which autograd knows it to be a view
+    if (r.views) base = t.base(); // the tensor that it is a view of for autograd
     if (!base.defined() || memory_of(base) != m || functional_object<T>::of(base).at)
       refuse::with<autograd_error>(
           "varve: aot: two results show one memory, which none of them shows as a whole with its "
@@ -397,7 +398,7 @@ private:
   std::vector<std::pair<std::shared_ptr<functional_memory<T>>, int>> bases_{};
 };
 
-/// Primals, then captured tensors, then tangents.
+/// Reorders the graph's arguments: primals, then captured tensors, then tangents.
 template <class G>
 void put_tangents_last(G& g, std::vector<int> const& tangents) {
   auto const is_tangent = [&](int number) {
@@ -435,7 +436,7 @@ joint_graph trace_ahead_of_time(boxed_function_ref f, boxed_args const& x, typen
     tangents = run.tangent_numbers;
     return run.values();
   };
-  disable_saved_tensors_hooks const of_the_call; // what the trace records is not kept
+  disable_saved_tensors_hooks const of_the_call; // what the trace records is not saved
   r.joint = trace_boxed<On>(traced, x, how, capture_policy::by_function, &captured);
   put_tangents_last(r.joint, tangents);
   r.shape.primals = r.joint.regions[0].inputs - static_cast<int>(r.tangents.size());

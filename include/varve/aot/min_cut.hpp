@@ -6,15 +6,16 @@
 
 namespace varve {
 
-/// What `min_cut_partition` may spend.
+/// Limits for `min_cut_partition`.
 struct min_cut_options {
-  /// Bytes of intermediate values to save at most, as a part of those that `default_partition` saves. Where computing
-  /// cheap operators again is not enough, the largest results of others are computed again too, but for random ones.
+  /// The bytes of intermediate values that may be saved, as a fraction of those that `default_partition` saves. Cheap
+  /// operators are recomputed first. If that is not enough, the largest other results are recomputed too, except random
+  /// ones.
   double memory_budget = 1.0;
 };
 
 namespace detail {
-/// A network in which flow goes from node 0 to node 1, and its least cut. Levels and blocking flows (Dinic 1970).
+/// A flow network from node 0 to node 1 and its minimum cut. Algorithm: levels and blocking flows (Dinic 1970).
 class flow_network {
 public:
   static constexpr std::int64_t unbounded = std::int64_t{1} << 60;
@@ -23,7 +24,7 @@ public:
     arc(from, to, capacity);
     arc(to, from, 0);
   }
-  /// Which nodes are on the side of node 0, when all flows that can.
+  /// Computes a maximum flow and marks the nodes on the side of node 0.
   constexpr list<char> source_side() {
     while (find_levels()) {
       at_ = first_;
@@ -58,7 +59,7 @@ private:
         }
     return level_[1] >= 0;
   }
-  /// A path of rising levels, without recursion: programs are long.
+  /// Pushes flow along one path of rising levels. Without recursion, since programs are long.
   constexpr bool push_one_path() {
     list<int> path; // arcs
     int n = 0;
@@ -82,20 +83,20 @@ private:
   }
 };
 
-/// Bytes of a value; a size that only a call tells counts as 1024.
+/// Returns the bytes of a value. A symbolic size counts as 1024.
 constexpr std::int64_t bytes_of(meta const& m) {
   std::int64_t n = static_cast<std::int64_t>(itemsize(m.type));
   for (int k = 0; k < m.sizes.n; ++k) n *= m.sizes[k].is_entry() ? 1024 : m.sizes[k].number();
   return n;
 }
 
-/// Which values between the two passes cost least (PA-2).
+/// A search for the values between the two passes that are cheapest to save.
 struct least_cut {
   graph const& g;
   joint_shape const shape;
   joint_ends const ends;
   list<char> const late;    // depends on a tangent
-  list<char> again, random; // may be computed again; must not
+  list<char> again, random; // may be recomputed; must not be
 
   constexpr least_cut(graph const& of, joint_shape s)
       : g(of), shape(s), ends(of, s), late(of_tangents(of, s.primals)), again(of.nodes.size(), 0),
@@ -113,7 +114,7 @@ struct least_cut {
   }
   constexpr bool is_primal(int n) const { return g.nodes[n].op->kind == op_kind::placeholder; }
 
-  /// The values to save.
+  /// Returns the values to save.
   constexpr list<int> values() const {
     region const& f = g.regions[0];
     list<char> used(g.nodes.size(), 0);
@@ -121,7 +122,7 @@ struct least_cut {
     for (int n = f.node_first; n < f.node_first + f.node_count; ++n)
       if (late[n])
         for (int k = 0; k < g.nodes[n].count; ++k) used[g.edges[g.nodes[n].first + k]] = 1;
-    // Node n comes in at 2 + 2 n and goes out at 3 + 2 n; to cut it there is to save it.
+    // Node n has the entry 2 + 2 n and the exit 3 + 2 n; cutting between them means saving its value.
     flow_network flow(2 + 2 * static_cast<int>(g.nodes.size()));
     for (int n = f.node_first; n < f.node_first + f.node_count; ++n) {
       if (late[n]) continue;
@@ -139,13 +140,14 @@ struct least_cut {
       if (!late[n] && side[2 + 2 * n] && !side[3 + 2 * n]) r.push_back(n);
     return r;
   }
-  /// Bytes of what is saved and would not be there anyway.
+  /// Returns the bytes that saving costs. Arguments cost nothing.
   constexpr std::int64_t bytes(list<int> const& saved) const {
     std::int64_t n = 0;
     for (int v : saved) n += is_primal(v) ? 0 : bytes_of(g.nodes[v].out);
     return n;
   }
-  /// The largest of the saved values whose operator is not computed again yet, is from now on. Was there one?
+  /// Marks the largest saved value whose operator is not recomputed yet for recomputation. Returns false if there is
+  /// none.
   constexpr bool give_up_one(list<int> const& saved) {
     int largest = -1;
     for (int n : saved)
@@ -159,20 +161,20 @@ struct least_cut {
   }
 
 private:
-  /// Is it read by its parts only?
+  /// True if the result is read only by its parts (`getitem`).
   constexpr bool is_tuple(int n) const {
     for (std::size_t k = 0; k < g.nodes.size(); ++k)
       if (is_getitem(g.nodes[k]) && g.edges[g.nodes[k].first] == n) return true;
     return false;
   }
-  /// What is saved is written and read, but for arguments, which are there.
+  /// Returns the cost of saving a value: it is written and read. Arguments exist anyway and are only read.
   constexpr std::int64_t cost(int n) const { return (is_primal(n) ? 1 : 2) * (bytes_of(g.nodes[n].out) + 1); }
 };
 } // namespace detail
 
-/// Saves what costs least memory: elementwise operators, views and constants are computed again in the backward pass
-/// where that saves bytes; products, sums, what is drawn and calls of functions are not (PA-2). Of `cos(cos(cos(x)))`
-/// it saves x alone. Time: a maximum flow through the forward part.
+/// Cuts a joint graph so that saved values need little memory. Elementwise operators, views and constants are
+/// recomputed in the backward pass where that saves bytes. Products, sums, random draws and calls of functions are not.
+/// For `cos(cos(cos(x)))` it saves only x. Time: a maximum flow through the forward part.
 constexpr partition min_cut_partition(graph const& g, joint_shape s, min_cut_options o = {}) {
   detail::least_cut cut(g, s);
   list<int> saved = cut.values();

@@ -4,19 +4,19 @@
 #include <varve/pass/dce.hpp>
 
 /// @file
-/// A joint graph, of a function and its gradient, cut in two: what is computed in the forward pass, and what in the
-/// backward pass from values that the forward pass saved (`torch/_functorch/partitioners.py`).
+/// Cuts the joint graph of a function and its gradient in two: a forward pass, and a backward pass that uses values
+/// saved by the forward pass (`torch/_functorch/partitioners.py`).
 namespace varve {
 
-/// A joint graph: its arguments are primals and then tangents, its results those of the forward pass and then
+/// The form of a joint graph. Its arguments are primals, then tangents; its results are those of the forward pass, then
 /// gradients.
 struct joint_shape {
   int primals = 0, forward_results = 0;
 };
 
-/// Two graphs in place of a joint one. `forward` takes the primals and gives its results, then the saved values, then
-/// the saved sizes; `backward` takes saved values, saved sizes and tangents and gives the gradients. A size is saved as
-/// an integer of rank 0, never as a tensor that has it (AO-16).
+/// The two graphs of a joint one. `forward` maps the primals to its results, the saved values and the saved sizes.
+/// `backward` maps saved values, saved sizes and tangents to the gradients. A size is saved as an integer of rank 0,
+/// never as a tensor of that size.
 struct partition {
   graph forward, backward;
   int saved_values = 0, saved_sizes = 0;
@@ -24,8 +24,7 @@ struct partition {
 };
 
 namespace detail {
-/// Which nodes of the program (region 0) are needed for some of its nodes, which are marked; nothing is looked for
-/// behind `known` ones.
+/// Marks the nodes of the program (region 0) on which the marked nodes depend. The search stops at `known` nodes.
 constexpr list<char> needed_for(graph const& g, list<char> marks, list<char> const& known) {
   region const& f = g.regions[0];
   for (int n = f.node_first + f.node_count; n-- > f.node_first;)
@@ -33,7 +32,7 @@ constexpr list<char> needed_for(graph const& g, list<char> marks, list<char> con
       for (int k = 0; k < g.nodes[n].count; ++k) marks[g.edges[g.nodes[n].first + k]] = 1;
   return marks;
 }
-/// Which nodes depend on an argument behind the primals.
+/// Marks the nodes that depend on an argument after the primals.
 constexpr list<char> of_tangents(graph const& g, int primals) {
   list<char> marks(g.nodes.size(), 0);
   region const& f = g.regions[0];
@@ -48,7 +47,7 @@ constexpr list<char> of_tangents(graph const& g, int primals) {
 constexpr bool is_constant(node const& n) { return n.op->kind == op_kind::constant; }
 constexpr bool is_getitem(node const& n) { return n.op == &getitem_handle; }
 
-/// Sizes that a graph mentions: whether an argument has each symbol by itself, and which it needs.
+/// The symbols of sizes that a graph uses (`needed`), and those that an argument has as a size of its own (`bound`).
 struct symbols_of_graph {
   list<char> needed, bound; // by entry of the table
 
@@ -56,7 +55,7 @@ struct symbols_of_graph {
     for (std::size_t n = 0; n < g.nodes.size(); ++n)
       if (nodes[n]) mention(g, g.nodes[n]);
   }
-  /// What a node has of symbols: an argument binds those that are a size of it.
+  /// Adds the symbols of a node. An argument binds those that are one of its sizes.
   constexpr void mention(graph const& g, node const& n) {
     for (int k = 0; k < n.out.sizes.n; ++k) {
       extent const e = n.out.sizes[k];
@@ -83,13 +82,13 @@ private:
   }
 };
 
-/// A part of a program: from some of its nodes, which become the arguments, to others.
+/// A part of a program, from some of its nodes, which become the arguments, to others.
 struct part_of_graph {
   graph const& whole;
-  list<char> given, inside; // arguments; what is needed, with them
+  list<char> given, inside; // arguments; all nodes of the part
   graph to{};
 
-  /// `kept`: nodes that are inside, used or not.
+  /// Makes the part of a graph from `arguments` to `results`. `kept` nodes belong to it even if unused.
   constexpr part_of_graph(graph const& g, list<int> const& arguments, list<int> const& results,
                           list<int> const& kept = {})
       : whole(g), given(g.nodes.size(), 0), inside(given) {
@@ -101,10 +100,11 @@ struct part_of_graph {
       if (&f != &g.regions[0])
         for (int n = f.node_first; n < f.node_first + f.node_count; ++n) inside[n] = 1;
   }
-  /// `sizes`: entries of symbols that are arguments as integers, behind the others; `told`: those that are results.
+  /// Returns the part as a graph. `sizes`: symbols that become integer arguments after the others. `told`: symbols that
+  /// become results.
   constexpr graph cut(list<int> const& arguments, list<int> const& results, list<int> const& sizes,
                       list<int> const& told, std::size_t sizes_at) const {
-    graph with = whole; // whose results are those asked for
+    graph with = whole; // with the requested results
     region const& f = whole.regions[0];
     with.results.clear();
     for (region& r : with.regions) {
@@ -156,7 +156,7 @@ struct part_of_graph {
   }
 
 private:
-  /// Sizes as further results: the nodes come behind those of the program, in front of its inner functions.
+  /// Adds sizes as further results. Their nodes come after those of the program and before its inner functions.
   static constexpr void tell(graph& g, list<int> const& told) {
     if (told.empty()) return;
     int const at = g.regions[0].node_first + g.regions[0].node_count, n = static_cast<int>(told.size());
@@ -188,7 +188,7 @@ private:
   }
 };
 
-/// The graph's table of sizes with what it mentions alone.
+/// Returns the graph with a table of sizes that contains only those it uses.
 constexpr graph with_own_sizes(graph g) {
   size_table own;
   auto const take = [&](dims& d) {
@@ -206,7 +206,7 @@ constexpr graph with_own_sizes(graph g) {
   return g;
 }
 
-/// Nodes of the arguments and results of a joint graph.
+/// The nodes of the arguments and results of a joint graph.
 struct joint_ends {
   list<int> primals, tangents, forward, gradients;
   constexpr joint_ends(graph const& g, joint_shape s) {
@@ -217,7 +217,7 @@ struct joint_ends {
       (k < s.forward_results ? forward : gradients).push_back(g.results[f.result_first + k]);
   }
 };
-/// Nodes that act in the backward pass, used or not.
+/// Returns the nodes with effects in the backward pass, used or not.
 constexpr list<int> acting_after(graph const& g, joint_shape s) {
   list<char> const late = of_tangents(g, s.primals);
   list<int> r;
@@ -226,7 +226,8 @@ constexpr list<int> acting_after(graph const& g, joint_shape s) {
     if (late[n] && acts(g, g.nodes[n])) r.push_back(n);
   return r;
 }
-/// Nodes that draw or act in the forward pass: what is drawn after one depends on it, used or not.
+/// Returns the nodes with effects or random draws in the forward pass. Later draws depend on them, even if they are
+/// unused.
 constexpr list<int> drawn_before(graph const& g, joint_shape s) {
   list<char> const late = of_tangents(g, s.primals);
   list<int> r;
@@ -235,15 +236,15 @@ constexpr list<int> drawn_before(graph const& g, joint_shape s) {
     if (!late[n] && (draws(g, g.nodes[n]) || acts(g, g.nodes[n]))) r.push_back(n);
   return r;
 }
-/// Sizes that were saved are read by an operator, which a program that runs the parts must have.
+/// Registers the operator that reads saved sizes, so that programs that run the parts contain it.
 inline void have_size_reader() { (void)registered_table<local_scalar_t, 1>(); }
-/// Cuts at these values.
+/// Cuts a joint graph at the given saved values.
 constexpr partition partition_at(graph const& g, joint_shape s, list<int> const& saved) {
   joint_ends const ends(g, s);
   list<int> given = saved;
   for (int n : ends.tangents) given.push_back(n);
   part_of_graph const after(g, given, ends.gradients, acting_after(g, s));
-  // The forward pass has checked the guards; a symbol that no saved value tells is saved by itself.
+  // The forward pass has checked the guards. A symbol that no saved value has as a size is saved separately.
   symbols_of_graph sizes(g, [&] {
     list<char> computed = after.inside;
     for (int n : given) computed[n] = 0;
@@ -272,7 +273,7 @@ constexpr partition partition_at(graph const& g, joint_shape s, list<int> const&
 } // namespace detail
 
 namespace detail {
-/// What is computed for the results of the forward pass and used by the backward pass.
+/// Returns the values that the forward pass computes for its results and the backward pass uses.
 constexpr list<int> saved_by_default(graph const& g, joint_shape s) {
   joint_ends const ends(g, s);
   list<char> none(g.nodes.size(), 0), forward = none, backward = none;
@@ -281,7 +282,7 @@ constexpr list<int> saved_by_default(graph const& g, joint_shape s) {
   for (int n : ends.primals) forward[n] = 1;
   for (int n : drawn_before(g, s)) forward[n] = 1; // in the order in which they are drawn
   forward = needed_for(g, forward, none);
-  for (int n = f.node_first; n < f.node_first + f.node_count; ++n) // a part of what is there
+  for (int n = f.node_first; n < f.node_first + f.node_count; ++n) // parts of available results
     if (is_getitem(g.nodes[n]) && forward[g.edges[g.nodes[n].first]]) forward[n] = 1;
   for (int n : ends.gradients) backward[n] = 1;
   for (int n : acting_after(g, s)) backward[n] = 1;
@@ -298,8 +299,8 @@ constexpr list<int> saved_by_default(graph const& g, joint_shape s) {
 }
 } // namespace detail
 
-/// Everything that the results of the forward pass need is computed there and what of that the backward pass uses is
-/// saved; the rest is the backward pass (PA-1). Constants are in both.
+/// Cuts a joint graph without recomputation. The forward pass computes everything that its results need and saves what
+/// the backward pass uses of that. The rest is the backward pass. Constants are in both.
 constexpr partition default_partition(graph const& g, joint_shape s) {
   return detail::partition_at(g, s, detail::saved_by_default(g, s));
 }

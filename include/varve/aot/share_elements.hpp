@@ -6,7 +6,7 @@
 
 namespace varve::detail {
 
-/// Do two tensors share elements, or may they? Where the spans of memory that they show meet.
+/// True if two tensors may share elements: the ranges of memory that they span overlap.
 inline bool share_elements(tensor const& a, tensor const& b) {
   if (!a.defined() || !b.defined() || !a.shares_storage(b)) return false;
   auto const span = [](tensor const& t) {

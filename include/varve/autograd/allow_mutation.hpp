@@ -10,7 +10,7 @@
 namespace varve {
 
 namespace detail {
-/// What nodes of one scope saved: each value once for its memory and version.
+/// The values that nodes saved in one scope, each once for its memory and version.
 template <class T = tensor>
 struct kept_versions {
   struct value {
@@ -40,7 +40,7 @@ struct kept_versions {
     }
     return found;
   }
-  /// What is about to be written over is copied.
+  /// Copies the saved values that are about to be overwritten.
   void before_write(tensor const& t) {
     for (auto const& w : all)
       if (auto const v = w.lock(); v && !v->copied && v->at.shares_storage(t)) {
@@ -66,11 +66,11 @@ struct copying_mode : dispatch_mode<copying_mode<T>> {
 };
 } // namespace detail
 
-/// In this scope values that were saved for a backward pass may be written into: they are copied first, each once, and
-/// the copies live as long as the graphs that need them
-/// (`torch.autograd.graph.allow_mutation_on_saved_tensors`, AG-24). The backward pass must run in the scope too
-/// (`autograd_error`). Scopes do not nest (`autograd_error`). Memory that is not written into is not copied. (A
-/// template, so that the header alone instantiates nothing.)
+/// A scope in which values saved for a backward pass may be written in place. They are copied before the write, each
+/// once, and the copies live as long as the graphs that need them
+/// (`torch.autograd.graph.allow_mutation_on_saved_tensors`). Memory that is not written is not copied. The backward
+/// pass must run inside the scope, and scopes do not nest (`autograd_error`). (A template, so that the header alone
+/// instantiates nothing.)
 template <class T = tensor>
 class allow_mutation_scope {
 public:
@@ -81,7 +81,7 @@ public:
     mode_.kept->open = false;
     current() = nullptr;
   }
-  /// How many values are held as copies.
+  /// Returns the number of saved values that are copies.
   int copies() const { return mode_.kept->copies(); }
 
 private:
@@ -112,7 +112,7 @@ private:
   mode_guard<detail::copying_mode<T>> on_;
   saved_tensors_hooks<pack, unpack> hooks_;
 };
-/// The scope by PyTorch's name.
+/// The scope under PyTorch's name.
 using allow_mutation_on_saved_tensors = allow_mutation_scope<>;
 
 } // namespace varve

@@ -12,10 +12,10 @@
 
 namespace varve {
 
-/// In this scope every recorded operator remembers the C++ calls it came from, and a backward pass in such a scope that
-/// fails, or finds a NaN while `check_nan`, names the operator and those calls, and the backward passes in which it was
-/// recorded itself (AG-22). Function names appear in programs linked with `-rdynamic`; else addresses, for `addr2line`.
-/// Slow: for finding a fault.
+/// A scope for finding faults in backward passes; it is slow. Every recorded operator stores the C++ call stack that
+/// recorded it. A backward pass that fails in the scope, or finds a NaN if `check_nan` is set, names the operator and
+/// that stack. If the operator was recorded during another backward pass, it names that too. Function names appear in
+/// programs linked with `-rdynamic`; otherwise addresses, for `addr2line`.
 class anomaly_mode {
 public:
   explicit anomaly_mode(bool check_nan = true) : before_{this_thread_state.anomaly, this_thread_state.check_nan} {
@@ -34,7 +34,7 @@ private:
 };
 
 namespace detail {
-/// The calls that led here, a line each.
+/// Returns the call stack, one line per call.
 template <class = void>
 std::string call_site() {
   std::string r;
@@ -49,7 +49,7 @@ std::string call_site() {
 #endif
   return r.empty() ? std::string(" (unknown on this platform)") : r;
 }
-/// Writes into a fresh node where it was recorded, and during whose backward pass.
+/// Stores in a new node where it was recorded, and during whose backward pass.
 template <class T = tensor>
 void note_call(grad_node& n) {
   std::string where = call_site<>();

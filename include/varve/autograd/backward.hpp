@@ -6,10 +6,10 @@
 namespace varve {
 
 namespace detail {
-/// The edge a gradient of `t` starts from or arrives at.
+/// Returns the edge from which a gradient of `t` starts or at which it arrives.
 inline edge const& gradient_edge_of(tensor const& t) { return eager_history(fresh_at_level(t)); }
-/// Inside of transforms a gradient is asked of one graph: that of a level of `grad` that is still there, as which its
-/// results are seen, or the eager one.
+/// Chooses the one graph in which gradients are taken inside transforms: that of an active level of `grad` through
+/// which the outputs are seen, or the eager one.
 template <class Targets>
 level_seen_again graph_level_of(Targets const& outputs) {
   level_seen_again r;
@@ -30,7 +30,7 @@ level_seen_again graph_level_of(Targets const& outputs) {
   return r;
 }
 
-/// Cotangents of the roots: as given, or one for a single element (AG-1).
+/// Sets the cotangents of the roots: the given ones, or ones for roots with a single element.
 template <class Run, class Targets, class Gradients>
 void seed_roots(Run& run, Targets const& roots, Gradients const& gradients, char const* who) {
   using T = typename Gradients::value_type;
@@ -82,7 +82,7 @@ std::vector<T> batched_grad(Targets const& outputs, Targets const& inputs, std::
 
 namespace autograd {
 
-/// Where a gradient starts from or is asked for: a tensor, or an edge of the graph without its tensor (AG-3).
+/// A place where a gradient starts or is requested: a tensor, or an edge of the graph without its tensor.
 struct target {
   edge at;
   tensor value;
@@ -91,29 +91,30 @@ struct target {
   }
   target(gradient_edge const& e) : at(e.node.get(), static_cast<std::uint32_t>(e.output_nr)) {} // NOLINT
 };
-/// The edge of a tensor that requires grad (`torch.autograd.graph.get_gradient_edge`).
+/// Returns the edge of a tensor that requires grad (`torch.autograd.graph.get_gradient_edge`); throws `autograd_error`
+/// for other tensors.
 inline gradient_edge get_gradient_edge(tensor const& t) {
   if (!t.has_history()) detail::refuse_autograd("get_gradient_edge", "the tensor does not require grad");
   edge const& e = detail::gradient_edge_of(t);
   return {node(e.to()), static_cast<int>(e.nr())};
 }
 
-/// How `backward` and `grad` run.
+/// Options of `backward` and `grad`.
 struct options {
-  /// Saved values are kept, so that the graph can be run again.
+  /// True to keep saved values, so that the graph can be run again.
   bool retain_graph = false;
-  /// What is computed is recorded itself, for derivatives of higher order.
+  /// True to record the backward pass itself, for derivatives of higher order.
   bool create_graph = false;
-  /// `grad` only: the gradients of outputs carry a dimension in front, over which the run is mapped.
+  /// True if the gradients of outputs have a leading batch dimension, over which the run is mapped. Only for `grad`.
   bool is_grads_batched = false;
 };
-/// What `grad` gives for inputs the outputs do not depend on; zeros require grad, as in PyTorch.
+/// The result of `grad` for inputs that the outputs do not depend on. Zeros require grad, as in PyTorch.
 enum class unused { error, undefined, zeros };
 
 } // namespace autograd
 
 namespace detail {
-/// `autograd::backward` on lists of any kind.
+/// Implements `autograd::backward` for lists of any kind.
 template <class T, class Targets, class Gradients, class Inputs>
 void run_backward(Targets const& roots, Gradients const& gradients, autograd::options o, Inputs const& inputs) {
   refuse_backward_inside_transform("backward");
@@ -150,20 +151,20 @@ void run_backward(Targets const& roots, Gradients const& gradients, autograd::op
 
 namespace autograd {
 
-/// Adds the gradients of `roots`, weighted by `gradients` (one each, or undefined for single elements), to the leaves
-/// they were made of: `torch.autograd.backward`. With `inputs`, only to those, which need not be
-/// leaves. Cost: a small multiple of the recorded
-/// operators; graphs of any depth. `autograd_error` when a root has no history, when the graph was freed, or when a
-/// saved value was overtaken; then some leaves may have their gradient already.
+/// Adds the gradients of `roots` to the leaves that they were computed from: `torch.autograd.backward`. `gradients`
+/// contains a weight for each root. It may be empty, or have undefined entries, for roots with a single element. With
+/// `inputs`, adds gradients only to those, which need not be leaves. Cost: a small multiple of the recorded operators,
+/// for graphs of any depth. Throws `autograd_error` if a root has no history, the graph was freed, or a saved value was
+/// overwritten. Some leaves may already have received their gradient then.
 template <class T = tensor>
 void backward(std::vector<target> const& roots, std::vector<T> const& gradients = {}, options o = {},
               std::vector<T> const& inputs = {});
 
-/// Gradients of `outputs`, weighted by `grad_outputs`, with respect to `inputs`, which need not be leaves:
-/// `torch.autograd.grad`. No leaf is changed (AG-2). An input that plays no part is `autograd_error`, unless `allow`
-/// says otherwise (`allow_unused`, `materialize_grads`). Inside of `grad` and `vjp` it gives gradients of values seen
-/// there, with `create_graph` differentiable ones (FS-S28); higher-order operators and custom functions in between are
-/// then refused (`transform_error`).
+/// Returns the gradients of `outputs`, weighted by `grad_outputs`, with respect to `inputs`, which need not be leaves:
+/// `torch.autograd.grad`. It changes no leaf. Throws `autograd_error` for an input that the outputs do not depend on,
+/// unless `allow` says otherwise (`allow_unused`, `materialize_grads`). Inside `grad` and `vjp` it differentiates
+/// values of that transform; with `create_graph` the result is differentiable too. Higher-order operators and custom
+/// functions in between are refused there (`transform_error`).
 template <class T = tensor>
 std::vector<T> grad(std::vector<target> const& outputs, std::vector<target> const& inputs,
                     std::vector<T> const& grad_outputs = {}, options o = {}, unused allow = unused::error);
@@ -213,7 +214,7 @@ std::vector<T> grad(std::vector<target> const& outputs, std::vector<target> cons
 } // namespace varve::autograd
 
 namespace varve {
-/// The same run for each slice of the cotangents, as `vmap` does it.
+/// Runs the backward pass once for each slice of the cotangents, as `vmap` does.
 template <class T, class Targets, class Options, class Unused>
 std::vector<T> detail::batched_grad(Targets const& outputs, Targets const& inputs, std::vector<T> const& grad_outputs,
                                     Options o, Unused allow) {

@@ -16,8 +16,8 @@ namespace varve {
 namespace detail {
 inline constinit thread_local bool checkpoint_stops_early = true;
 }
-/// Says whether checkpoints of this scope stop recomputing with the last value that is needed, as they do by default
-/// (CK-2). One that does not notices a function that goes on to save more than the first time.
+/// A scope that sets whether checkpoints stop recomputing at the last value that is needed, which is the default.
+/// Without stopping, a function that saves more values than in the first run is detected.
 class set_checkpoint_early_stop {
 public:
   explicit set_checkpoint_early_stop(bool on) : before_(detail::checkpoint_stops_early) {
@@ -30,8 +30,8 @@ public:
 private:
   bool before_;
 };
-/// Modes for `checkpoint`: `forward` is on while the function runs, `again` while it is run again; either may be `none`
-/// (CK-6). `selective_checkpoint` makes such a pair.
+/// Two modes for `checkpoint`. `forward` is on while the function first runs, `again` while it is recomputed. Either
+/// may be `none`. `selective_checkpoint` makes such a pair.
 template <class Forward, class Again>
 struct checkpoint_contexts {
   Forward forward;
@@ -41,7 +41,7 @@ template <class Forward, class Again>
 checkpoint_contexts(Forward, Again) -> checkpoint_contexts<Forward, Again>;
 
 namespace detail {
-/// A mode that is on, or none.
+/// A scope in which a mode is on; `none` has no effect.
 template <class M>
 struct context_guard : mode_guard<M> {
   explicit context_guard(M& m) : mode_guard<M>(m) {}
@@ -54,8 +54,8 @@ template <>
 struct context_guard<none_t> : context_guard<none_t const> {
   using context_guard<none_t const>::context_guard;
 };
-/// `checkpoint` on static values, and on tensors under transforms: a custom function that saves its arguments, and in
-/// its backward runs again.
+/// The implementation of `checkpoint` for static values, and for tensors under transforms: a custom function that saves
+/// its arguments and runs the function again in its backward pass.
 template <class F>
 struct recomputed_function {
   static constexpr bool is_its_text = true;
@@ -78,19 +78,21 @@ struct recomputed {
   static constexpr bool generate_vmap_rule = true;
 };
 
-/// Does a function hold all that it uses? What others capture by reference may be gone when `grad` runs backwards.
+/// True if a function owns everything that it uses. References captured by other functions may dangle when `grad` runs
+/// its backward pass.
 template <class F>
 inline constexpr bool owns_captures = std::is_empty_v<F> || std::is_function_v<std::remove_pointer_t<F>>;
 template <class F, class... C>
 inline constexpr bool owns_captures<closure_t<F, C...>> = owns_captures<F> && ((is_tree_node<C> || value<C>) && ...);
-/// The level of `grad` that is the only transform at work, or null.
+/// Returns the level of `grad` that is the only active transform, or null.
 template <class T = void>
 layer* one_level_of_grad() {
   layer* const top = this_thread_state.transforms.top;
   return top && !top->below && top->kind == &grad_kind<T> ? top : nullptr;
 }
-/// That level when a function runs again: its backward pass runs below it, and a pullback under whatever is at work
-/// when it is called. Its values are recognized by its identity; it itself may have ended.
+/// A layer that stands for the level of `grad` when a function runs again. The backward pass runs below the level, and
+/// a pullback under whatever transforms are active when it is called. Values of the level are recognized by its number,
+/// even after it has ended.
 template <class T>
 struct level_again {
   interpreter_layer<grad_interpreter<dependent<dynamic_level, T>>> stands_for;
@@ -101,7 +103,7 @@ struct level_again {
     stands_for.interpreter.given = static_cast<dynamic_level const*>(l.object)->given;
   }
 };
-/// One checkpointed call: what its forward pass would have kept, made again at the first need.
+/// One checkpointed call. It recomputes at first need what the forward pass would have saved.
 template <class T = tensor>
 struct checkpoint_region {
   struct place {
@@ -109,25 +111,25 @@ struct checkpoint_region {
     dims sizes;
   };
   std::vector<place> places;
-  std::vector<T> values;                             // made again; each is given out once
-  std::vector<dependent<std::uint32_t, T>> versions; // ... as they were made
-  std::uint64_t run = 0;                             // of the backward pass they were made for
+  std::vector<T> values;                             // recomputed; each is returned once
+  std::vector<dependent<std::uint32_t, T>> versions; // of the values, when they were computed
+  std::uint64_t run = 0;                             // number of the backward pass for which they were computed
   generator random;
   lent_states lent{};
-  bool stops_early = checkpoint_stops_early && VARVE_HAS_EXCEPTIONS(); // it stops by one
+  bool stops_early = checkpoint_stops_early && VARVE_HAS_EXCEPTIONS(); // it stops by throwing
   std::unique_ptr<level_again<T>> level;
-  shared_function<void()> again; // calls the function as it was called
-  boxed_args arguments;          // the tensors that it was called with, and their versions
+  shared_function<void()> again; // repeats the call
+  boxed_args arguments;          // tensor arguments of the call; their versions follow
   std::vector<dependent<std::uint32_t, T>> argument_versions;
 
-  /// Value k, made again if it was not.
+  /// Returns saved value k; recomputes it if needed.
   tensor value(std::size_t k);
 
 private:
   struct enough {};
   void recompute();
 };
-/// The call that is checkpointed, to be made again.
+/// The checkpointed call, stored so that it can be repeated.
 template <class C, class F, class... X>
 struct checkpointed_call {
   C contexts;
@@ -139,11 +141,11 @@ struct checkpointed_call {
     (void)call_with(f, std::tuple<X const&...>(args));
   }
 };
-/// The region of a call that is made now; null: the function runs once, without one. `again`: can it run when the
-/// function around it has returned?
+/// Returns a region for a call that is about to be made. Null means that the function runs only once, without a region.
+/// `again` is true if the function can run after the function around it has returned.
 template <class T = tensor>
 std::shared_ptr<checkpoint_region<T>> begin_checkpoint(bool again);
-/// While this is on, what is saved for the backward pass is kept by a region.
+/// A scope in which values saved for the backward pass are recorded in a region and not kept.
 template <class T = tensor>
 class checkpoint_scope {
   struct pack {
@@ -172,14 +174,13 @@ public:
 template <class A, class B, class F, class... X>
 auto checkpoint(checkpoint_contexts<A, B> const& contexts, F const& f, X const&... x);
 
-/// `checkpoint(f, x...)` is f(x...), but nothing that f computes is kept for the backward pass: f runs again then, up
-/// to the last value needed, with the same random numbers (CK-1..5). On tensors it is f itself that must do the same
-/// each time (`autograd_error` otherwise); it may capture leaves. Nests to any depth, and works under `vmap`, `jvp`
-/// `grad` and, as a custom function, on static values. Under a run-time `grad` or `vjp` f runs again when the function
-/// around it has returned: it must be without captures, or a `closure` that declares them, and no other transform may
-/// be at work; otherwise f runs once, and what its gradient needs is kept. Traced at run time it is an operator with a
-/// region
-/// (`traced_checkpoint.hpp`). Memory: that of the arguments; time: f once more.
+/// Calls f(x...) without keeping what f computes for the backward pass. The backward pass runs f again, up to the last
+/// value needed, with the same random numbers. On tensors f must do the same each time (`autograd_error` otherwise); it
+/// may capture leaves. Checkpoints nest to any depth. They work under `vmap`, `jvp` and `grad`, and on static values as
+/// a custom function. Under a run-time `grad` or `vjp`, f runs again after the function around it has returned.
+/// Therefore f must have no captures or be a `closure` that declares them, and no other transform may be active.
+/// Otherwise f runs once, and what its gradient needs is kept. Traced at run time, the call is an operator with a
+/// region (`traced_checkpoint.hpp`). Memory: that of the arguments. Time: one more run of f.
 template <class F, class... X>
 constexpr auto checkpoint(F const& f, X const&... x) {
   if constexpr ((std::is_same_v<X, tensor> || ...)) {
@@ -189,7 +190,8 @@ constexpr auto checkpoint(F const& f, X const&... x) {
     return custom_function_call<detail::recomputed, R>{R{f}}(detail::plain(x)...);
   }
 }
-/// ... with modes that are on in either run. (Tensors only; without a backward pass to come f runs without them.)
+/// Calls f(x...) like `checkpoint(f, x...)`, with modes that are on during the first and the second run. Only for
+/// tensors. If no backward pass can follow, f runs without the modes.
 template <class A, class B, class F, class... X>
 auto checkpoint(checkpoint_contexts<A, B> const& contexts, F const& f, X const&... x) {
   static_assert((std::is_same_v<X, tensor> || ...), "varve: checkpoint with modes is for tensors");
@@ -238,7 +240,7 @@ void checkpoint_region<T>::recompute() {
                                        .c_str());
     values.push_back(t.alias());
     versions.push_back(t.writes());
-    if (values.size() == places.size() && stops_early) refuse::with<enough>(); // CK-2
+    if (values.size() == places.size() && stops_early) refuse::with<enough>(); // all values are there
     return k;
   };
   auto const run = [&] {
@@ -246,7 +248,7 @@ void checkpoint_region<T>::recompute() {
     rerun_scope const told;
     lent_states_guard const same_lent(lent, true);
     set_grad_enabled const on(true);
-    // The function may ask for gradients of its own.
+    // The function may compute gradients itself.
     saved_tensors_hooks const hooks(keep, [this](std::size_t k) -> tensor { return values[k]; }, level != nullptr);
     struct as_then {
       layer* const top = this_thread_state.transforms.top;
@@ -273,7 +275,7 @@ std::shared_ptr<checkpoint_region<T>> begin_checkpoint(bool again) {
   for (layer const* l = this_thread_state.transforms.top; l; l = l->below)
     if (bool const gone_later = l->kind->role == layer_role::vmap || l->kind->role == layer_role::jvp;
         gone_later || (l->kind->records && (!level || !again)))
-      return nullptr; // levels keep what they need, and values of lanes and duals are none when it would run again
+      return nullptr; // levels keep what they need; values of lanes and duals would no longer exist in a second run
   auto const r = std::make_shared<checkpoint_region<T>>();
   r->random = default_generator;
   if (level) r->level = std::make_unique<level_again<T>>(*level);

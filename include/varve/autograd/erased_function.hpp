@@ -5,8 +5,8 @@
 
 namespace varve {
 
-/// The context of a function whose `forward(ctx, x...)` fills it itself (AF-2): outside of transforms only.
-/// `backward(ctx, g...)` finds the saved tensors in `saved()[k]`.
+/// The context that a function with `forward(ctx, x...)` fills itself; only outside of transforms. `backward(ctx,
+/// g...)` reads the saved tensors from `saved()[k]`.
 struct dynamic_function_context {
   std::vector<bool> needs_input_grad;
   void save_for_backward(auto const&... t) { saved_ = boxed_args(tensor(t)...); }
@@ -38,7 +38,8 @@ Y rebuilt(boxed_args const& y) {
   if constexpr (is_tree_node<Y>) return tree_map([&](auto const&) { return y[k++]; }, Y{});
   else return y[0];
 }
-/// Does `forward` take the context? Asked only of one that cannot do without: a variadic `forward` takes anything.
+/// True if `forward` takes the context. If it can be called without one, it does not: a variadic `forward` accepts
+/// anything.
 template <class D, class... X>
 constexpr bool fills_its_context() {
   if constexpr (requires(X const&... x) { D::forward(x...); }) return false;
@@ -49,7 +50,8 @@ auto call_forward(dynamic_function_context& c, X const&... x) {
   if constexpr (fills_its_context<D, X...>()) return D::forward(c, x...);
   else return D::forward(x...);
 }
-/// A user's function with the arguments of one call, erased. `X` are their types; those that are no tensors stay here.
+/// A user's function with the arguments of one call, type-erased. `X` are their types. Arguments that are no tensors
+/// are stored here.
 template <class D, class... X>
 class erased_function final : public boxed_custom_function {
   static constexpr std::size_t arity = sizeof...(X);
@@ -63,10 +65,10 @@ public:
   char const* name() const override { return name_of_type<D>.c_str(); }
   bool has_combined_forward() const override { return combined; }
   void const* type() const override { return &custom_type_mark<erased_function>; }
-  /// The arguments of the call, with undefined tensors.
+  /// Returns the arguments of the call, with undefined tensors.
   std::tuple<X...> const& constants() const { return args_; }
 
-  /// The arguments of a call with other tensors, one after the other.
+  /// Returns the arguments of a call with other tensors, which are used in order.
   std::tuple<X...> arguments(boxed_args const& x) const {
     int k = 0;
     return with_tensors(args_, [&](tensor const&) { return x[k++]; });
@@ -130,7 +132,7 @@ public:
       return as_flat_tuple(call(g[static_cast<int>(K)]...));
     }(std::make_index_sequence<results>{});
     constexpr std::size_t given = std::tuple_size_v<std::remove_const_t<decltype(r)>>;
-    bool too_many = false; // nothing for arguments that there are not is no harm (AF-10)
+    bool too_many = false; // undefined gradients beyond the arguments are allowed
     [&]<std::size_t... K>(std::index_sequence<K...>) {
       auto const check = [&](std::size_t k, auto const& v) {
         if (k >= arity)
@@ -143,7 +145,7 @@ public:
                                     ": backward returned an incorrect number of gradients: expected " +
                                     std::to_string(arity) + ", got " + std::to_string(given))
                                        .c_str());
-    boxed_args t; // of the gradients of all arguments those of the tensors
+    boxed_args t; // gradients of tensors, out of those of all arguments
     if constexpr (given >= arity)
       [&]<std::size_t... K>(std::index_sequence<K...>) {
         (take_gradient(t, std::get<K>(args_), std::get<K>(r)), ...);
@@ -184,11 +186,12 @@ public:
     }
   }
 
-  /// How many values `forward` returns.
+  /// Returns the number of values that `forward` returns.
   static constexpr std::size_t result_count() { return results; }
 
 private:
-  /// (Not a lambda: clang 18 crashes on one that asks for its captures, read from a precompiled header.)
+  /// Returns the tangents of the results. (Not a lambda: clang 18 crashes on a lambda that tests its captures, read
+  /// from a precompiled header.)
   template <class C, class T, std::size_t... K>
   static boxed_args tangents(C& filled, T const& t, std::index_sequence<K...>) {
     if constexpr (requires { D::jvp(filled, std::get<K>(t)...); })
@@ -197,7 +200,7 @@ private:
       refuse::with<missing_rule>(
           (std::string("varve: ") + name_of_type<D>.c_str() + " has no jvp(ctx, t...); forward mode needs it").c_str());
   }
-  /// The tree of arguments with f of each tensor; what is none is kept, or replaced.
+  /// Returns the tree of arguments with f applied to each tensor. Other leaves are kept, or replaced by `other`.
   template <class F, class... Other>
   static auto with_tensors(std::tuple<X...> const& x, F const& f, Other const&... other) {
     return tree_map(
@@ -208,20 +211,20 @@ private:
         },
         x);
   }
-  /// Which arguments were mapped: a flag for each, or, where there are lists among them, a tree of flags (AF-24).
+  /// Returns which arguments were mapped: a flag for each, or a tree of flags if some arguments are lists.
   auto flags_of(std::vector<bool> const& mapped) const {
     std::size_t k = 0;
     if constexpr (flat) return per_argument(mapped);
     else return with_tensors(args_, [&](tensor const&) { return static_cast<bool>(mapped[k++]); }, false);
   }
-  /// A flag of each tensor as one of each argument.
+  /// Converts a flag for each tensor to one for each argument.
   std::array<bool, arity> per_argument(std::vector<bool> const& of_tensors) const {
     std::array<bool, arity> r{};
     for (std::size_t k = 0; k < of_tensors.size(); ++k)
       if (of_tensors[k]) r[static_cast<std::size_t>(argument_of(static_cast<int>(k)))] = true;
     return r;
   }
-  /// The argument that a tensor is, or lies in.
+  /// Returns the index of the argument that is, or contains, the given tensor.
   int argument_of(int tensor_nr) const {
     int k = 0, before = 0, at = -1;
     auto const count = [&](auto const& a) {
@@ -232,8 +235,8 @@ private:
     std::apply([&](auto const&... a) { (count(a), ...); }, args_);
     return at;
   }
-  /// The gradients of one argument's tensors, from what `backward` returned for it: a gradient, a tree of them, or
-  /// none.
+  /// Appends the gradients of one argument's tensors, from what `backward` returned for it: a gradient, a tree of them,
+  /// or `none`.
   template <class A, class G>
   static void take_gradient(boxed_args& to, A const& argument, G const& g) {
     boxed_args const given = boxed_results(g);
@@ -265,8 +268,8 @@ private:
                 .c_str());
     }
   }
-  /// Results of the function's own `vmap`, each with the batch in front: `mapped` tells which have it already, one flag
-  /// for all or one for each.
+  /// Returns the results of the function's own `vmap`, each with the batch in front. `mapped` tells which have it
+  /// already, by one flag for all or one for each.
   template <class Y, class F>
   static boxed_args with_batches(Y const& y, F const& mapped, index_t n) {
     boxed_args r;
@@ -305,14 +308,14 @@ private:
   template <std::size_t N>
   static constexpr bool has_context = requires(function_context<static_cast<int>(N)> c, std::tuple<X...> in,
                                                result_type out) { D::setup_context(c, in, out); };
-  /// In place of a saved value, which the graph keeps.
+  /// The replacement of a saved value, which the graph stores.
   struct forgotten {
     template <class V>
     tensor operator()(V const&) const {
       return {};
     }
   };
-  /// The user's context with what it saved in its places.
+  /// Returns the user's context with the saved values filled in.
   static auto filled_context(boxed_context const& from) {
     if constexpr (combined) {
       auto c = *static_cast<dynamic_function_context const*>(from.rest.get());
@@ -331,7 +334,7 @@ private:
       return c;
     }
   }
-  std::tuple<X...> args_; // without their tensors: the graph keeps the function
+  std::tuple<X...> args_; // without tensors: the graph stores the function
   mutable dynamic_function_context combined_;
 };
 } // namespace detail

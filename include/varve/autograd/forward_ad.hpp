@@ -4,20 +4,20 @@
 #include <varve/transform/dynamic_scope.hpp>
 
 /// @file
-/// Forward-mode derivatives of tensors without a function to transform (`torch.autograd.forward_ad`): the level of a
-/// `jvp` that lasts for a scope.
+/// Forward-mode derivatives of tensors without a function to transform (`torch.autograd.forward_ad`): a level of `jvp`
+/// that lasts for a scope.
 namespace varve::forward_ad {
 
 namespace detail {
-/// As `jvp`, but part of eager autograd, whose kernels see a call once: it has no keys of its own.
+/// Like the layer of `jvp`, but part of eager autograd, whose kernels handle each call once; it has no keys of its own.
 template <class On>
 inline constexpr layer_kind dual_level_kind{
     .name = "jvp", .role = layer_role::jvp, .process = varve::detail::jvp_kind<On>.process, .is_dual_level = true};
 } // namespace detail
 
-/// In this scope tensors may be dual: `make_dual` gives them tangents, operators compute tangents along. One scope at a
-/// time: a second is `transform_error` (AG-26). Values that leave the scope lose their tangents. Eager autograd goes
-/// on: primals and tangents may require gradients (AG-29).
+/// A scope in which tensors may be dual. `make_dual` attaches tangents, and operators compute tangents with their
+/// results. Only one scope may be active at a time; a second one throws `transform_error`. Values that leave the scope
+/// lose their tangents. Eager autograd continues: primals and tangents may require gradients.
 template <class On = void>
 class dual_level_scope {
 public:
@@ -43,7 +43,7 @@ private:
   varve::detail::interpreter_layer<jvp_interpreter<dynamic_level>> layer_;
   pushed on_;
 };
-/// The scope by PyTorch's name.
+/// The scope under PyTorch's name.
 using dual_level = dual_level_scope<>;
 
 namespace detail {
@@ -55,8 +55,8 @@ inline layer& level_of(char const* who) {
 }
 } // namespace detail
 
-/// A tensor with a tangent: the same memory and version counter as `primal`. Both must be floating (`value_error`), of
-/// one shape (`shape_error`) and dtype.
+/// Returns a tensor with a tangent and with the memory and version counter of `primal`. Both must have the same shape
+/// (`shape_error`) and the same floating-point dtype (`value_error`). Throws `value_error` if `primal` is dual already.
 template <class T = tensor>
 T make_dual(T const& primal, T const& tangent) {
   layer& l = detail::level_of("make_dual");
@@ -74,11 +74,11 @@ T make_dual(T const& primal, T const& tangent) {
     refuse::with<value_error>("varve: make_dual: the primal is dual already; unpack_dual it first");
   return tensor::wrap(primal, l.id, l.level, tangent, {}, primal.sizes());
 }
-/// What a dual tensor is made of. `tangent` is undefined where there is none.
+/// The parts of a dual tensor. `tangent` is undefined if there is none.
 struct unpacked_dual {
   tensor primal, tangent;
 };
-/// Primal and tangent of a dual tensor; of another tensor itself, and no tangent.
+/// Returns primal and tangent of a dual tensor. For other tensors it returns the tensor and no tangent.
 inline unpacked_dual unpack_dual(tensor const& t) {
   layer const& l = detail::level_of("unpack_dual");
   if (t.is_wrapped() && t.layer() == l.id)

@@ -28,24 +28,28 @@ auto apply_to_tensors(X const&... x) {
 }
 } // namespace detail
 
-/// Base of functions with derivatives of their own (`torch.autograd.Function`), for scalars, arrays and tensors alike:
+/// Base of functions with derivatives of their own (`torch.autograd.Function`), for scalars, arrays and tensors:
 ///
 ///     struct my_exp : function<my_exp> {
 ///       static constexpr auto forward(auto x) { return exp(x); }
-///       static constexpr auto setup_context(auto ctx, auto const&, auto const& output) { return
-///       ctx.save_for_backward(output); } static constexpr auto backward(auto& ctx, auto g) { auto [y] = ctx.saved();
-///       return mul(g, y); }
+///       static constexpr auto setup_context(auto ctx, auto const&, auto const& output) {
+///         return ctx.save_for_backward(output);
+///       }
+///       static constexpr auto backward(auto& ctx, auto g) {
+///         auto [y] = ctx.saved();
+///         return mul(g, y);
+///       }
 ///     };
 ///     auto y = my_exp::apply(x);
 ///
-/// `forward` returns a value or a tuple (of tensors also a `std::array`) of values; `backward(ctx, g...)`, given a
-/// gradient for each result, returns one gradient or a tuple, one for each argument of `forward` (`none` for those that
-/// have none); `jvp(ctx, t...)` returns a tangent for each result. Under `vmap` it needs `static constexpr bool
-/// generate_vmap_rule = true;` or `vmap(info, mapped, x...)`, which is given operands with the batch in front where
-/// `mapped` says so, and returns the pair (results, which have the batch in front). `static constexpr bool
-/// once_differentiable = true;` refuses derivatives of `backward`. Arguments that are no values (flags, sizes) are
-/// passed through; tensors may lie in trees
-/// (`std::vector<tensor>`), whose gradient is such a tree. AF-1..32.
+/// `forward` returns a value or a tuple of values (for tensors also a `std::array`). `backward(ctx, g...)` receives a
+/// gradient for each result. It returns one gradient or a tuple, one for each argument of `forward`; `none` means that
+/// there is no gradient. `jvp(ctx, t...)` returns a tangent for each result. `vmap` requires `static constexpr bool
+/// generate_vmap_rule = true;` or a function `vmap(info, mapped, x...)`. That function receives operands with the batch
+/// in front where `mapped` is true. It returns the pair of the results and of flags that tell which results have the
+/// batch in front. `static constexpr bool once_differentiable = true;` refuses derivatives of `backward`. Arguments
+/// that are no values (flags, sizes) are passed through. Tensors may lie in trees (`std::vector<tensor>`), whose
+/// gradient is a tree of the same form.
 template <class Derived>
 struct function {
   template <class... X>

@@ -7,14 +7,14 @@
 
 namespace varve {
 
-/// A gradient that does not agree with differences; the text holds both.
+/// The error for a gradient that differs from the finite difference; the message shows both.
 struct gradcheck_error : error {
   using error::error;
 };
-/// How `gradcheck` compares, by PyTorch's names.
+/// Options of `gradcheck`, with PyTorch's names.
 struct gradcheck_options {
   double eps = 1e-6, atol = 1e-5, rtol = 1e-3;
-  /// Throw `gradcheck_error`; otherwise the result tells.
+  /// True to throw `gradcheck_error` on a mismatch; otherwise `gradcheck` returns false.
   bool raise_exception = true;
 };
 
@@ -32,9 +32,10 @@ inline bool fail_gradcheck(gradcheck_options const& o, std::string const& text) 
 }
 } // namespace detail
 
-/// Do the gradients that eager autograd gives agree with central differences? For every element of every input that
-/// requires grad (float64), and every floating element of the results of `f(inputs...)`, a value or a tree of values
-/// (AG-31). Inputs are changed while it runs and are as before afterwards, exceptions included.
+/// Returns true if the gradients of eager autograd agree with central differences. It checks every floating-point
+/// element of `f(inputs...)`, a value or a tree of values. The derivative is taken by every element of every input that
+/// requires grad. Inputs that require grad must be float64 (`dtype_error`) and contiguous (`value_error`). Inputs
+/// change while it runs and are restored afterwards, also when an exception is thrown.
 template <class T = tensor, class F>
 bool gradcheck(F const& f, std::vector<T> const& inputs, gradcheck_options o = {}) {
   bool any = false;
@@ -92,7 +93,7 @@ bool gradcheck(F const& f, std::vector<T> const& inputs, gradcheck_options o = {
   }
   return true;
 }
-/// ... and the gradients of the gradients: `gradcheck` of the gradient of f weighted by fixed numbers.
+/// Checks second derivatives: applies `gradcheck` to the gradient of f, weighted by fixed numbers.
 template <class T = tensor, class F>
 bool gradgradcheck(F const& f, std::vector<T> const& inputs, gradcheck_options o = {}) {
   auto const gradient = [&](std::vector<T> const& x) {

@@ -8,18 +8,19 @@
 
 namespace varve {
 
-/// Functions called while gradients flow (AG-9): of a tensor, which may replace its gradient; of a node, before and
-/// after it runs; of a leaf, after its gradient was added.
+/// A hook of a tensor, called with its gradient. It may return a replacement. (Other hooks are called before and after
+/// a node runs, and after a gradient was added to a leaf.)
 using tensor_hook = shared_function<tensor(tensor const&)>;
-/// Called with the gradients that a node is about to get; may change them.
+/// A hook that is called with the gradients that a node is about to receive; it may change them.
 using node_pre_hook = shared_function<void(boxed_args& grad_outputs)>;
-/// Called with what a node gave, and what it got; may change the former.
+/// A hook that is called with the gradients that a node returned, which it may change, and those that the node
+/// received.
 using node_post_hook = shared_function<void(boxed_args& grad_inputs, boxed_args const& grad_outputs)>;
-/// Called with a leaf whose gradient was added to.
+/// A hook that is called with a leaf after its gradient was added to.
 using leaf_hook = shared_function<void(tensor const& leaf)>;
 
 namespace detail {
-/// The hooks of one node, shared with the handles that remove them. (Templates here cost nothing unless used.)
+/// The hooks of one node, shared with the handles that remove them. (Unused templates here cost nothing.)
 template <class T = tensor>
 struct hook_list {
   struct of_tensor {
@@ -46,7 +47,7 @@ struct hook_list {
     std::erase_if(accumulated, is);
   }
 };
-/// A hook may replace a gradient by another of its shape and dtype (AG-10).
+/// Checks that a hook replaced a gradient only by one of the same shape and dtype.
 inline void check_replacement(char const* who, tensor const& was, tensor const& now) {
   if (!now.defined() || now.is(was)) return;
   if (!was.defined())
@@ -61,7 +62,7 @@ inline void check_replacement(char const* who, tensor const& was, tensor const& 
                                " was replaced by one of " + name(now.dtype()))
                                   .c_str());
 }
-/// ... of a node, which is named.
+/// Checks the replacements made by a hook of a node, whose name appears in the message.
 inline void check_replacements(char const* kind, grad_node const& n, boxed_args const& was, boxed_args const& now) {
   char text[64];
   n.type->name(n, text);
@@ -72,24 +73,24 @@ inline void check_replacements(char const* kind, grad_node const& n, boxed_args 
                                      .c_str());
   for (int k = 0; k < was.size(); ++k) check_replacement(who.c_str(), was[k], now[k]);
 }
-/// Leaves of which a program is made on this thread: they are met again when it runs.
+/// The leaves of a program that is being traced on this thread. The program uses the same leaves when it runs.
 struct leaves_of_program {
-  /// Its hooks are left to that.
+  /// True if hooks of the leaf run when the program runs, not while it is traced.
   virtual bool leaves_hooks(grad_node const& leaf) const = 0;
-  /// Its gradient is about to be added to: refuses.
+  /// Called before a gradient is added to a leaf; throws if the program would not repeat that.
   virtual void adding(grad_node const& leaf) const = 0;
 
 protected:
   ~leaves_of_program() = default;
 };
 inline constinit thread_local leaves_of_program const* program_leaves = nullptr;
-/// What is attached to a node on need.
+/// Data attached to a node when needed.
 template <class T = tensor>
 struct node_extra : grad_node_extra {
   std::shared_ptr<hook_list<T>> hooks = std::make_shared<hook_list<T>>();
   std::vector<T> retained; // by result
   std::vector<dependent<bool, T>> retains;
-  std::vector<T> collected; // by result: what backward passes that were given it as an input added up
+  std::vector<T> collected; // by result: sums of the backward passes that had it as an input
   std::string where;
 
   static node_extra& of(grad_node& n) {
@@ -157,7 +158,7 @@ struct node_extra : grad_node_extra {
 };
 } // namespace detail
 
-/// Removes a hook when told to; more than once does no harm (AG-13). It may outlive the tensor.
+/// A handle that removes a hook. Removing it again has no effect. The handle may outlive the tensor.
 class hook_handle {
 public:
   hook_handle() = default;
@@ -174,23 +175,24 @@ private:
 };
 
 namespace autograd {
-/// A node of the graph, as users see it (`torch.autograd.graph.Node`): what recorded a tensor, or collects the gradient
-/// of a leaf. Null where there is none.
+/// A node of the graph for users (`torch.autograd.graph.Node`). It recorded a tensor or collects the gradient of a
+/// leaf. Null if there is none.
 class node {
 public:
   node() = default;
   explicit node(grad_node* n) : keep_(n, 0) {}
 
   explicit operator bool() const { return static_cast<bool>(keep_); }
-  /// "MulBackward0", "AccumulateGrad", "CopySlices".
+  /// Returns the name of the node, such as "MulBackward0", "AccumulateGrad" or "CopySlices".
   std::string name() const {
     char text[64];
     keep_.to()->type->name(*keep_.to(), text);
     return text;
   }
-  /// Nodes of a thread are numbered in the order they were recorded.
+  /// Returns the number of the node in the order in which its thread recorded nodes.
   std::uint64_t sequence_nr() const { return keep_.to()->sequence; }
-  /// For every operand the node its gradient goes to, and which result of that; null nodes for constants.
+  /// Returns, for each operand, the node that its gradient goes to and the index of a result of that node. Nodes are
+  /// null for constants.
   template <class N = node>
   std::vector<std::pair<N, int>> next_functions() const {
     std::vector<std::pair<N, int>> r;
@@ -198,8 +200,8 @@ public:
       r.push_back({node(keep_.to()->next[k].to()), static_cast<int>(keep_.to()->next[k].nr())});
     return r;
   }
-  /// What the node saved for its backward pass, as that will find it: checked for writes (`autograd_error`, DT-18), and
-  /// unpacked by the hooks that packed it.
+  /// Returns the saved values as the backward pass will read them: checked for writes (`autograd_error`) and unpacked
+  /// by the hooks that packed them.
   template <class T = tensor>
   std::vector<T> saved_tensors() const {
     std::vector<T> r;
@@ -207,14 +209,16 @@ public:
       for (auto const& t : saved(*keep_.to())) r.push_back(t);
     return r;
   }
-  /// Called with the gradients of the node's results before it runs; it may change them.
+  /// Registers a function that is called with the gradients of the node's results before the node runs. It may change
+  /// them.
   template <class F>
   hook_handle register_prehook(F f) const {
     auto& l = detail::node_extra<dependent<tensor, F>>::of(*keep_.to()).hooks;
     l->before.push_back({l->next, node_pre_hook(std::move(f))});
     return {l, l->next++};
   }
-  /// Called after the node ran, with the gradients of its operands, which it may change, and those of its results.
+  /// Registers a function that is called after the node ran, with the gradients of its operands, which it may change,
+  /// and those of its results.
   template <class F>
   hook_handle register_hook(F f) const {
     auto& l = detail::node_extra<dependent<tensor, F>>::of(*keep_.to()).hooks;
@@ -227,8 +231,7 @@ public:
 private:
   edge keep_;
 };
-/// A place in the graph where a gradient starts or arrives: a node and one of its results. It does without the tensor
-/// (AG-3).
+/// A place in the graph where a gradient starts or arrives: a node and one of its results, without the tensor.
 struct gradient_edge {
   autograd::node node;
   int output_nr = 0;

@@ -8,12 +8,12 @@
 #include <varve/op/reshape.hpp>
 
 /// @file
-/// Operators that change the shape of a tensor in place, and not its elements (`transpose_`, `t_`, `squeeze_`,
-/// `unsqueeze_`, `resize_`). The tensor becomes the view of itself that the operator without underscore makes, at every
-/// level and in every mode that sees it: those are called with that operator. The version counter rises by one, so that
-/// what saved the tensor for a gradient is told. Inside of transforms arguments of the transform stay as they are for
-/// who called it. Errors (`autograd_error`): leaves that require grad, in grad mode; values with a history, in no_grad
-/// mode. Traces refuse arguments whose shape is changed (`value_error`): a graph does not keep that.
+/// Operators that change the shape of a tensor in place, not its elements (`transpose_`, `t_`, `squeeze_`,
+/// `unsqueeze_`, `resize_`). The tensor becomes the view of itself that the operator without underscore returns. Levels
+/// and modes that see the tensor process that operator. The version counter rises by one, so that a backward pass that
+/// saved the tensor notices the change. Inside a transform the arguments of the transform do not change for its caller.
+/// Throws `autograd_error` for leaves that require grad, in grad mode, and for values with a history, in no_grad mode.
+/// Traces refuse to change the shape of an argument (`value_error`), because a graph cannot express that.
 namespace varve {
 
 /// Exchanges two dimensions of x in place.
@@ -24,7 +24,7 @@ inline constexpr struct transpose__t {
     return detail::become("transpose_", x, [&](T const& v) { return T(transpose(v, first, second)); });
   }
 } transpose_{};
-/// Exchanges the two dimensions of a matrix in place; vectors and scalars stay.
+/// Exchanges the two dimensions of a matrix in place; vectors and scalars do not change.
 inline constexpr struct t__t {
   template <class T>
     requires std::is_same_v<T, tensor>
@@ -33,7 +33,7 @@ inline constexpr struct t__t {
     return x.dim() < 2 ? x : transpose_(x, 0, 1);
   }
 } t_{};
-/// Removes dimensions of size 1 in place: all, or one axis if its size is 1.
+/// Removes dimensions of size 1 in place: all of them, or the given axis if its size is 1.
 inline constexpr struct squeeze__t {
   template <class T>
     requires std::is_same_v<T, tensor>
@@ -54,8 +54,8 @@ inline constexpr struct unsqueeze__t {
     return detail::become("unsqueeze_", x, [&](T const& v) { return T(unsqueeze(v, dims{axis})); });
   }
 } unsqueeze_{};
-/// Gives a tensor other sizes, row-major, of the elements as they lie in memory (`Tensor.resize_`). More elements than
-/// there were are not initialized; then the tensor must be the only one on its memory (`autograd_error`). It must not
+/// Changes the sizes of a tensor in place, row-major over the elements as they lie in memory (`Tensor.resize_`).
+/// Additional elements are not initialized; the tensor must then own its memory alone (`autograd_error`). It must not
 /// require a gradient (`autograd_error`).
 inline constexpr struct resize__t {
   template <class T>

@@ -9,20 +9,20 @@
 #include <varve/op/in_place.hpp>
 
 /// @file
-/// Leaves: tensors whose gradient a user asked for.
+/// Leaves: tensors whose gradient the user requested.
 namespace varve {
 
 namespace detail {
-/// The node at the end of a graph (AccumulateGrad): here the gradient of a leaf is collected. The leaf owns it, and so
-/// do the graphs that lead to it.
+/// The node at the end of a graph (AccumulateGrad), which collects the gradient of a leaf. The leaf and the graphs that
+/// lead to the node own it.
 struct accumulate_grad : grad_node {
   tensor grad;
-  /// The leaf without its history, for hooks that are given it: the leaf owns the node, not the other way round.
+  /// The leaf without its history, which hooks receive. The leaf owns the node, so the node must not own the leaf.
   tensor memory;
-  owner_lock busy; // backward passes of several threads may arrive here
+  owner_lock busy; // backward passes of several threads may reach this node
 
   static grad_node_type const type_;
-  /// How gradients are added; known once there is a leaf.
+  /// The function that adds gradients; set when there is a leaf.
   static inline constinit std::atomic<void (*)(tensor& sum, tensor const& g)> add_to{nullptr};
 
   accumulate_grad() : grad_node(&type_) { sequence = ~std::uint64_t{0}; }
@@ -41,7 +41,7 @@ struct accumulate_grad : grad_node {
     auto& self = static_cast<accumulate_grad&>(n);
     if (program_leaves) [[unlikely]]
       program_leaves->adding(n);
-    // Modes may see the addition, and run what they like: it may ask for this gradient, or add to it.
+    // Modes may see the addition and run arbitrary code, which may read this gradient or add to it.
     owner_lock::held const on(self.busy);
     tensor before;
     do {
@@ -67,8 +67,8 @@ inline accumulate_grad* leaf_of(tensor const& t) {
   grad_node* const n = t.defined() ? t.history().to() : nullptr;
   return n && n->type == &accumulate_grad::type_ ? static_cast<accumulate_grad*>(n) : nullptr;
 }
-/// Adds to a leaf's gradient: in place, unless the sum is to have a history (AG-8). A gradient nobody else holds is
-/// taken as it is; others are copied, so that no two leaves share one.
+/// Adds a gradient to that of a leaf, in place unless the sum needs a history. A first gradient that nobody else uses
+/// is stored without a copy; others are copied, so that no two leaves share one.
 template <class T = tensor>
 void add_to_gradient(T& sum, T const& g) {
   bool const recorded = this_thread_state.grad_mode;
@@ -79,15 +79,15 @@ void add_to_gradient(T& sum, T const& g) {
     sum = T(add(sum, g));
   else add_(sum, g);
 }
-/// A copy of a value without memory of its own, or in a trace, by the operator below autograd: in `no_grad` mode a
-/// graph would keep it as a constant to derivatives.
+/// Clones a value that has no memory of its own, or that is in a trace, by the operator below autograd. A clone in
+/// `no_grad` mode would be recorded in a graph as a constant for derivatives.
 template <class T>
 tensor copy_by_operator(T const& t) {
   key_guard const off(this_thread_state.included,
                       this_thread_state.excluded | dispatch_key_set(dispatch_key::autograd_functionality));
   return clone(t);
 }
-/// Eager autograd, switched on by the first leaf.
+/// The functions of eager autograd, which the first leaf installs.
 template <class On>
 inline constexpr autograd_hooks eager_autograd{
     &record_eagerly,
@@ -108,13 +108,13 @@ VARVE_COLD inline void refuse_inside_transform(char const* what, tensor const& t
          " was called inside of a transform, on a value seen through it; transforms differentiate by grad, vjp and jvp")
             .c_str());
 }
-/// Is a value that of a transform that has ended, which stands for what it holds?
+/// True if a value comes from a transform that has ended; it then stands for its inner value.
 inline bool is_left_over(tensor const& t) { return t.is_wrapped() && !is_alive(this_thread_state.transforms.top, t); }
 inline tensor outside(tensor const& t) { return unwrap_dead(this_thread_state.transforms.top, t); }
 } // namespace detail
 
 namespace detail {
-/// `requires_grad_`. (A template, so that the header alone instantiates no operator.)
+/// Implements `requires_grad_`. (A template, so that the header alone instantiates no operator.)
 template <class On>
 void require_grad(tensor const& t, bool on);
 } // namespace detail
@@ -195,7 +195,7 @@ inline tensor const& tensor::detach_() const {
     detail::refuse_autograd("detach_", "an argument of a transform, or what it captures, stays a leaf; use detach");
   if (state()) state()->detach_(*this);
   set_history({});
-  if (is_wrapped() && !state()) { // levels below know it by other histories, and by tangents
+  if (is_wrapped() && !state()) { // levels below store other histories, and tangents
     auto const* const l = detail::layer_at_work(layer());
     if (l && l->kind->role == layer_role::jvp) set_extra({});
     if (l && !l->kind->is_trace() && (inner().is_wrapped() || inner().has_history())) inner().detach_();
@@ -209,7 +209,7 @@ inline tensor tensor::data() const {
   if (detail::is_left_over(*this)) return detail::outside(*this).data();
   if (is_wrapped())
     refuse::with<transform_error>("varve: data was read inside of a transform, of a value seen through it; use detach");
-  // What stands for other memory, as a functional tensor does, says so itself in a graph.
+  // An object that represents other memory, such as a functional tensor, records `detach` itself in a graph.
   bool const says_so = detail::watches_renames && object() && detail::watches_renames->detach;
   tensor r = says_so ? detail::watches_renames->detach(*this) : alias();
   r.own_version();
@@ -237,7 +237,7 @@ inline void tensor::set_data(tensor const& y) const {
   if (detail::watches_renames) [[unlikely]]
     detail::watches_renames->renamed(*detail::watches_renames, *this, y);
   if (leaf && other_type) {
-    // As in PyTorch the accumulator is made anew: graphs recorded before keep the old one.
+    // As in PyTorch, the accumulator is replaced. Graphs recorded before keep the old one.
     auto* const fresh = new detail::accumulate_grad;
     fresh->extra = leaf->extra;
     leaf->extra = nullptr;
@@ -273,8 +273,8 @@ void detail::require_grad(tensor const& t, bool on) {
     refuse_autograd("requires_grad_", "the tensor was made in inference mode; clone it first, or ask for it there");
   if (on) t.set_history(edge_to(new accumulate_grad));
   else t.set_history({});
-  // Its own views are, as it is, views of a base that knows nothing of the leaf: a write through one would take the
-  // leaf's gradient away.
+  // Views of t have the same base as t, which has no record of this leaf. A write through such a view would replace the
+  // history of t and lose the leaf's gradient.
   if (t.base().defined() && (on ? t.origin() == view_origin::usual : t.origin() == view_origin::leaf))
     t.set_origin(on ? view_origin::leaf : view_origin::usual);
 }

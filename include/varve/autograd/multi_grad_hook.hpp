@@ -4,11 +4,11 @@
 
 namespace varve::autograd {
 
-/// When a hook of several tensors is called: once all gradients that a backward pass will bring are there, or with the
-/// first.
+/// The time at which a hook of several tensors is called: after all gradients that the backward pass will compute for
+/// them, or with the first one.
 enum class multi_grad_hook_mode { all, any };
 
-/// Removes the hooks of several tensors.
+/// A handle that removes the hooks of several tensors.
 class multi_hook_handle {
 public:
   explicit multi_hook_handle(std::vector<hook_handle> h) : handles_(std::move(h)) {}
@@ -21,10 +21,9 @@ private:
   std::vector<hook_handle> handles_;
 };
 
-/// Calls `f` once in every backward pass that reaches one of the tensors: with the list of their gradients, undefined
-/// for those that it will not reach
-/// (`multi_grad_hook_mode::all`), or with the first gradient that comes (`any`, f takes a tensor). Not at all when the
-/// pass fails before (AG-12).
+/// Registers `f`, which is called once in every backward pass that reaches one of the tensors. With
+/// `multi_grad_hook_mode::all` it receives the list of their gradients, undefined for tensors that the pass does not
+/// reach. With `any` it receives the first gradient, one tensor. If the pass fails before, `f` is not called.
 template <class T = tensor, class F>
 multi_hook_handle register_multi_grad_hook(std::vector<T> const& tensors, F f,
                                            multi_grad_hook_mode mode = multi_grad_hook_mode::all) {
@@ -41,7 +40,7 @@ multi_hook_handle register_multi_grad_hook(std::vector<T> const& tensors, F f,
     explicit state(F g) : f(std::move(g)) {}
   };
   auto const s = std::make_shared<state>(std::move(f));
-  // Nodes are known by address only: the hooks hang on them, so that they live as long.
+  // Nodes are stored as addresses. The hooks belong to the nodes, so the addresses stay valid.
   std::vector<dependent<grad_node*, T>> nodes;
   for (auto const& t : tensors) {
     if (!t.has_history()) detail::refuse_autograd("register_multi_grad_hook", "every tensor must require grad");
@@ -58,7 +57,7 @@ multi_hook_handle register_multi_grad_hook(std::vector<T> const& tensors, F f,
         for (auto& q : s->passes)
           if (q.run == run->id()) p = &q;
         if (!p) {
-          if (s->passes.size() > 16) s->passes.erase(s->passes.begin()); // of passes that failed
+          if (s->passes.size() > 16) s->passes.erase(s->passes.begin()); // passes that failed
           s->passes.push_back({run->id(), 0, 0, std::vector<T>(nodes.size())});
           p = &s->passes.back();
           for (auto* const n : nodes) p->expected += run->reaches(n);
@@ -78,7 +77,7 @@ multi_hook_handle register_multi_grad_hook(std::vector<T> const& tensors, F f,
   return multi_hook_handle(std::move(handles));
 }
 
-/// Will the backward pass that runs on this thread execute a node? Asked inside of hooks (AG-6).
+/// True if the backward pass that runs on this thread will execute the node. Call it inside hooks.
 template <std::same_as<node> N>
 bool will_engine_execute_node(N const& n) {
   using run = detail::backward_run<dependent<tensor, N>>;

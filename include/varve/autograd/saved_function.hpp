@@ -9,7 +9,7 @@
 namespace varve {
 
 namespace detail {
-/// Arguments of custom functions that can be written down.
+/// True for arguments of custom functions that can be written to a file.
 template <class X>
 constexpr bool is_saved_argument() {
   if constexpr (is_vector<X>) return std::is_same_v<typename X::value_type, tensor>;
@@ -22,10 +22,10 @@ void write_argument(std::vector<std::string>& words, X const& x) {
   else if constexpr (std::is_floating_point_v<X>) words.push_back(hex_text(static_cast<double>(x)));
   else words.push_back(std::to_string(static_cast<long long>(x)));
 }
-/// Reads what was written; false where it was something else.
+/// Reads an argument; returns false if the words are not those of such an argument.
 template <class X>
 bool read_argument(std::vector<std::string> const& words, std::size_t& at, std::size_t& tensors, X& x) {
-  constexpr std::size_t most = 64; // of the tensors of a list
+  constexpr std::size_t most = 64; // tensors in a list
   if constexpr (std::is_same_v<X, tensor>) return ++tensors, true;
   else if constexpr (std::is_empty_v<X> && !is_vector<X>) return true;
   else {
@@ -53,11 +53,11 @@ bool read_argument(std::vector<std::string> const& words, std::size_t& at, std::
 }
 } // namespace detail
 
-/// `saved_function<my_exp, tensor> const known("my_exp");`: while it lives, programs that call the custom function
-/// `my_exp` with arguments of these types (as given to `apply`) can be written by `to_text` and `save`, and are read
-/// where the name is registered, for a function with the same arguments; its rules are those of the process that reads.
-/// Arguments are tensors, lists of tensors, numbers, enumerators and types without data. Errors: `value_error` for a
-/// name or function that is registered already.
+/// A registration of a custom function, valid during its lifetime: `saved_function<my_exp, tensor> const
+/// known("my_exp");`. Programs that call `my_exp` with arguments of these types (as passed to `apply`) can then be
+/// written by `to_text` and `save`. They can be read in processes that register the name for a function with the same
+/// arguments; the rules of that process apply. Arguments are tensors, lists of tensors, numbers, enumerators and types
+/// without data. Throws `value_error` for a name or function that is already registered.
 template <class Derived, class... X>
 class saved_function {
   static_assert((detail::is_saved_argument<X>() && ...),

@@ -4,9 +4,9 @@
 
 namespace varve {
 
-/// In this scope every tensor that eager nodes keep for their backward pass goes through `pack(tensor)`, whose result,
-/// of any type, is kept in its place; `unpack(result)` gives the tensor back when it is needed, each time it is
-/// (AG-23). The innermost scope counts. Not inside or around `grad`, `vjp`, `jacrev`: `transform_error` (TR-25).
+/// A scope in which every tensor that eager nodes save for their backward pass is passed to `pack(tensor)`. The result,
+/// of any type, is saved instead; `unpack(result)` returns the tensor each time it is needed. The innermost scope
+/// applies. Hooks cannot be used inside or around `grad`, `vjp` and `jacrev` (`transform_error`).
 template <class Pack, class Unpack>
 class saved_tensors_hooks final : public saved_hooks_scope {
 public:
@@ -17,7 +17,7 @@ public:
             "varve: saved tensor hooks were switched on inside of grad, vjp or jacrev, which do not "
             "support them (TR-25)");
   }
-  /// What `checkpoint` asks for: of the one level of `grad` that is at work, or of eager nodes.
+  /// Makes hooks for `checkpoint`: for the one active level of `grad` if `of_level`, otherwise for eager nodes.
   saved_tensors_hooks(Pack pack, Unpack unpack, bool of_level) : pack_(std::move(pack)), unpack_(std::move(unpack)) {
     at_level = of_level;
     below = this_thread_state.saved_hooks;
@@ -42,7 +42,7 @@ private:
   Pack pack_;
   Unpack unpack_;
 };
-/// The hooks of this thread are off: values are kept as they are.
+/// A scope in which the hooks of this thread are off; values are saved unchanged.
 class disable_saved_tensors_hooks {
 public:
   disable_saved_tensors_hooks() : before_(this_thread_state.saved_hooks) { this_thread_state.saved_hooks = nullptr; }

@@ -5,7 +5,7 @@
 namespace varve {
 
 namespace detail {
-/// Results of chosen operators, in the order of their calls.
+/// Results of the selected operators, in the order of their calls.
 struct kept_results {
   struct result {
     std::string op;
@@ -15,7 +15,7 @@ struct kept_results {
   std::vector<result> all;
   std::size_t next = 0;
 };
-/// Views and what writes have no result of their own to keep.
+/// True if results of the operator can be kept. Views and operators that write have no result of their own.
 inline bool may_be_kept(boxed_op const& op) {
   return op.table->kind != op_kind::view && op.table->kind != op_kind::mutation;
 }
@@ -54,10 +54,10 @@ struct reusing_mode : dispatch_mode<reusing_mode<Policy>> {
 };
 } // namespace detail
 
-/// Modes for `checkpoint` that keep the results of the operators for which `policy(name)` is true, so that only the
-/// others run again (CK-6): `checkpoint(selective_checkpoint([](std::string_view op) { return op == "matmul_op"; }), f,
-/// x)`. A kept result that is written into is found at the backward pass
-/// (`autograd_error`). Views are made again. For one call of `checkpoint`.
+/// Makes modes for `checkpoint` that keep the results of the operators for which `policy(name)` is true, so that only
+/// the others run again: `checkpoint(selective_checkpoint([](std::string_view op) { return op == "matmul_op"; }), f,
+/// x)`. The backward pass throws `autograd_error` if a kept result was written in place. Results of views are never
+/// kept. Use the modes for one call of `checkpoint`.
 template <class Policy>
 auto selective_checkpoint(Policy policy) {
   auto const kept = std::make_shared<detail::kept_results>();

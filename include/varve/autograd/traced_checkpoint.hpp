@@ -5,12 +5,11 @@
 
 /// @file
 /// `checkpoint` in programs that are traced at run time: a higher-order operator whose function is a region of the
-/// graph, so that what it computes is not kept beside it but computed again, with the same random numbers (CK-8, the
-/// form that keeps the region).
+/// graph. What the region computes is not saved but computed again, with the same random numbers.
 namespace varve {
 
 namespace detail {
-/// `checkpoint` inside of a trace.
+/// Implements `checkpoint` inside a trace.
 template <class F, class... X>
 auto checkpoint_in_trace(F const& f, X const&... x) {
   auto const call = [](boxed_function const& region, boxed_args const& operands) {

@@ -7,8 +7,8 @@
 
 namespace varve {
 
-/// What writes into the tensors in this scope does not count as a change of their version: on every exit their counters
-/// are what they were (DT-8).
+/// A scope in which writes into the given tensors do not change their versions: the counters are restored on every
+/// exit.
 class preserve_version_counter {
 public:
   preserve_version_counter(std::initializer_list<tensor> tensors) {
@@ -28,7 +28,8 @@ private:
   };
   list<saved> saved_;
 };
-/// Sets a version counter by hand; a negative number is `value_error`.
+/// Sets a version counter. Throws `value_error` if `version` is negative, and `autograd_error` for tensors made in
+/// inference mode.
 inline void unsafe_set_version_counter(tensor const& t, index_t version) {
   if (version < 0)
     refuse::with<value_error>(
@@ -37,7 +38,8 @@ inline void unsafe_set_version_counter(tensor const& t, index_t version) {
   (void)t.version();
   t.set_version(static_cast<std::uint32_t>(version));
 }
-/// Counts a change that no operator made; tensors made in inference mode count none (DT-9).
+/// Raises the version counter by one, for a change that no operator made. Tensors made in inference mode have no
+/// counter, so nothing visible changes.
 inline void increment_version(tensor const& t) { t.bump_version(); }
 
 } // namespace varve

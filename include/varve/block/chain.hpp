@@ -5,33 +5,34 @@
 #include <varve/plan/tables.hpp>
 
 /// @file
-/// Chains of arithmetic over blocks: several operators while a value is in registers. Some registers of elements at a
-/// time go through all links, which a switch tells apart: one kernel for all chains, whose branches repeat themselves
-/// and are foreseen.
+/// Chains of arithmetic over blocks: several operators are applied while a value is in registers. A few registers of
+/// elements at a time pass through all links of a chain, and a switch selects the operation of each link. One kernel
+/// serves all chains. Its branches repeat for all elements of a block, so processors predict them.
 namespace varve::loop {
 
 namespace detail {
-/// A link with the addresses of its operands, or the registers that they are in. Those that are one element are
-/// repeated in memory that does not move on.
+/// A link with the addresses of its operands, or the registers that contain them. An operand of one element is repeated
+/// in memory, and its address does not advance.
 template <class T>
 struct chain_link {
   unsigned char code; // `chain_code`
   chain_op op;
   char a_kept, b_kept, keep;
-  bool leaves; // does anything go elsewhere than to the next link?
+  bool leaves; // whether the result goes anywhere else than to the next link
   T const *a, *b;
   T* out;
   std::size_t a_moves, b_moves, out_moves; // all bits, or none
 };
-/// What links do, and where their first operand is: one switch for both.
+/// Returns the code of a link: its operation and the location of its first operand, for a single switch.
 constexpr unsigned char chain_code(chain_op op, int kept) {
   return static_cast<unsigned char>(3 * static_cast<int>(op) + kept);
 }
-/// Registers that go together: three times as many are in use.
+/// The number of registers that are processed together. Three times as many are in use.
 inline constexpr int chain_width = kernel::detail::registers == 32 ? 8 : 4;
 
-/// Some registers of elements, from element `i` on; of one register, `left` elements unless they are `Whole`. (Each
-/// register by its number, not in loops: else they would be memory.) Chains keep values in `s` and `t`.
+/// A few registers of elements, from element `i` on; unless they are `Whole`, one register of `left` elements. (Each
+/// register has a constant number, because in loops the compiler would place them in memory.) Chains keep values in `s`
+/// and `t`.
 template <class T, bool Whole, std::size_t... K>
 struct chain_registers {
   using V = kernel::batch<T>;
@@ -46,7 +47,7 @@ struct chain_registers {
     if constexpr (Whole) (kernel::store(p + K * lanes, r[K]), ...);
     else kernel::detail::store_live(p, static_cast<std::ptrdiff_t>(left), r[0]);
   }
-  /// An operand in memory, or kept.
+  /// Loads an operand from memory, or returns it from the registers that keep it.
   template <int From>
   VARVE_INLINE V operand(T const* p, V const* s, V const* t, std::size_t k) const {
     if constexpr (From == 0) return at(p, k);
@@ -67,10 +68,11 @@ struct chain_registers {
     else if (l.a_kept == 1) two<1>(f, r, s, t, a, b);
     else two<2>(f, r, s, t, a, b);
   }
-  /// Operands of what is not worth code for all places: what is kept goes to memory first.
+  /// Returns the address of an operand; one that is kept in registers is stored to `spilled` first. For links that are
+  /// too rare to have code for each location of their operands.
   VARVE_INLINE T const* in_memory(char kept, T const* p, T* spilled, V const* s, V const* t) const {
     if (kept == 0) return p;
-    if (kept == 1) put(spilled, s); // not one of two addresses: registers have none
+    if (kept == 1) put(spilled, s); // two calls, because registers have no address that could be selected
     else put(spilled, t);
     return spilled;
   }
@@ -167,7 +169,7 @@ VARVE_INLINE void run_links(chain_link<T> const* l, chain_link<T> const* end, st
   for (; i + some <= n; i += some) chain_registers<T, true, K...>{i, 0}.run(l, end);
   for (; i < n; i += L) chain_registers<T, false, 0>{i, n - i < L ? n - i : L}.run(l, end);
 }
-/// The kernel of chains: `step` is the one of the program, `places` are those of its block.
+/// The kernel of chains: `step` is the chain's step in the program, `places` are the places of its block.
 template <class T>
 __attribute__((flatten)) void run_chain(std::size_t n, void* step, void const* const* places) {
   constexpr std::size_t L = kernel::lanes<T>, some = L * chain_width;
@@ -180,7 +182,7 @@ __attribute__((flatten)) void run_chain(std::size_t n, void* step, void const* c
   for (int k = 0; k < s->count; ++k) {
     block_step const& of = s[1 + k];
     auto const operand = [&](int o, char& kept, T const*& p, std::size_t& moves) {
-      int const from = o < of.count ? of.in[o] : ~0; // what is none is not read
+      int const from = o < of.count ? of.in[o] : ~0; // a missing operand is not read
       bool const number = from == in_link, single = (of.single >> o & 1) != 0;
       kept = static_cast<char>(~from >= most_near && !number ? 1 + ~from - most_near : 0);
       p = from >= 0 ? reinterpret_cast<T const*>(at[from]) : near_values[kept || number ? 0 : ~from];
@@ -203,7 +205,7 @@ __attribute__((flatten)) void run_chain(std::size_t n, void* step, void const* c
 }
 } // namespace detail
 
-/// The kernel of chains of a floating dtype.
+/// Returns the kernel of chains for a floating dtype.
 template <class = void>
 kernel::loop chain_loop(dtype t) {
   return t == dtype::float32 ? &detail::run_chain<float> : &detail::run_chain<double>;

@@ -6,10 +6,10 @@
 #include <varve/plan/table_steps.hpp>
 
 /// @file
-/// Kernels over blocks of elements: how plans number them, and what each number is.
+/// Kernels over blocks of elements: how plans number them, and which kernel each number stands for.
 namespace varve::loop {
 
-/// Numbers kernels in the order in which they are first asked for.
+/// The numbers of kernels, in the order of their first request.
 class kernel_numbers {
 public:
   constexpr explicit kernel_numbers(block_keys& keys) : keys_(keys) {
@@ -19,7 +19,7 @@ public:
     return numbered(arithmetic_[static_cast<int>(op) * dtypes + static_cast<int>(t)],
                     {kernel_key::kind::arithmetic, op, t, t, nullptr, 0});
   }
-  /// ... with operands that are single elements.
+  /// Returns the number of an arithmetic kernel in which the operands in the bit mask `single` are single elements.
   constexpr int arithmetic(block_op op, dtype t, int single) {
     for (kernel_key const& k : keys_.kernels)
       if (k.what == kernel_key::kind::arithmetic && k.arithmetic == op && k.type == t && k.single == single)
@@ -31,7 +31,7 @@ public:
     return numbered(convert_[static_cast<int>(to) * dtypes + static_cast<int>(from)],
                     {kernel_key::kind::convert, block_op::add, to, from, nullptr, 0});
   }
-  /// That of chains, whatever their links.
+  /// Returns the number of the kernel of chains, which is the same for all links.
   constexpr int chain(dtype t) {
     return numbered(chain_[t == dtype::float64], {kernel_key::kind::chain, block_op::add, t, t, nullptr, 0});
   }
@@ -48,7 +48,7 @@ protected:
     operator_class what;
     int numbers[dtypes];
   };
-  /// What is known of an operator: looked up once.
+  /// Returns what is known about an operator, which is looked up once.
   constexpr named& entry(op_handle const* op) {
     for (named& n : ops_)
       if (n.op == op) return n;
@@ -70,8 +70,8 @@ private:
   }
 };
 
-/// The kernels that the compiler finds in a graph: operators by their lane kernels, in `float` where everything is, in
-/// int64 where there are integers alone, else in `double`, as in fused loops. Sums, differences and products of
+/// The kernels that the compiler finds in a graph. Operators use their lane kernels, as in fused loops: in `float` if
+/// all values are float or bool, in int64 if all are integers, otherwise in `double`. Sums, differences and products of
 /// integers are exact.
 class lane_kernels : public kernel_numbers {
 public:
@@ -124,7 +124,8 @@ struct block_functor {
     else return detail::subtract_product(a, b, c);
   }
 };
-/// `fma` and `fnma` exist for floating dtypes, `equal` (whose result is bool) for int64; null elsewhere.
+/// Returns the kernel of an operation. `fma` and `fnma` exist for floating dtypes, `equal` (with a bool result) for
+/// int64; null otherwise.
 template <block_op Op, class T>
 constexpr kernel::loop block_kernel() {
   if constexpr (Op == block_op::fma || Op == block_op::fnma) {
@@ -137,7 +138,7 @@ constexpr kernel::loop block_kernel() {
     return &kernel::contiguous<T, T, block_functor<Op>, 2>;
   }
 }
-/// An operand of a kernel over blocks: memory, or one element for all.
+/// An operand of a kernel over blocks: memory, or one element for the whole block.
 template <class T, bool Single>
 struct block_operand {
   T const* p;
@@ -160,7 +161,8 @@ VARVE_INLINE void run_single(std::size_t n, T* out, X const... x) {
   for (; i + kernel::lanes<T> <= n; i += kernel::lanes<T>) kernel::store(out + i, V(f(V(x.at(i))...)));
   if (i < n) kernel::store_first<T>(out + i, n - i, V(f(V(x.first(i, n - i))...)));
 }
-/// Arithmetic of floating dtypes with operands that are single elements: exactly those for which `has_single` says so.
+/// Computes arithmetic of floating dtypes in which the operands in the bit mask `Single` are single elements.
+/// `single_loop` lists the combinations that exist.
 template <block_op Op, int Single, class T>
 void single_kernel(std::size_t n, void* out, void const* const* in) {
   auto operand = [&]<int K>(std::integral_constant<int, K>) {
@@ -191,7 +193,7 @@ kernel::loop single_loop(block_op op, int single) {
                          : &single_kernel<block_op::fnma, 6, T>;
   }
 }
-/// The lane kernels of an operator as one function of elements.
+/// The lane kernels of an operator as one function object on elements and registers.
 template <auto Scalar, auto Register>
 struct lane_functor {
   template <class V, class... X>
@@ -203,7 +205,7 @@ struct lane_functor {
 };
 } // namespace detail
 
-/// Kernel `K` of the keys of `P`, for a program that the compiler plans: nothing else is instantiated.
+/// Returns kernel `K` of the keys of `P`, for a program that the compiler plans. No other kernel is instantiated.
 template <class P, int K>
 constexpr kernel::loop linked_kernel() {
   constexpr kernel_key k = P::keys.kernels[K];
@@ -223,7 +225,7 @@ constexpr kernel::loop linked_kernel() {
     return &kernel::contiguous<double, double, detail::lane_functor<k.op->lanes()->f64, k.op->lanes()->simd_f64>,
                                k.op->arity>;
 }
-/// ... and how blocks are folded.
+/// Returns fold `K` of the keys of `P`, which folds blocks. No other fold is instantiated.
 template <class P, int K>
 constexpr kernel::detail::reducer linked_fold() {
   constexpr fold_key k = P::keys.folds[K];
@@ -233,7 +235,8 @@ constexpr kernel::detail::reducer linked_fold() {
   else return kernel::detail::make_reducer<kernel::sum_fold, T>();
 }
 
-/// The kernel of `op` on blocks of a dtype only known now. (Templates only to cost nothing unless used.)
+/// Returns the kernel of `op` on blocks of a dtype known at run time. (A template, so that it costs nothing unless
+/// used.)
 template <class = void>
 VARVE_NOINLINE kernel::loop block_loop(block_op op, dtype t, int single = 0) {
   if (single)
@@ -259,7 +262,7 @@ VARVE_NOINLINE kernel::loop block_loop(block_op op, dtype t, int single = 0) {
     }
   });
 }
-/// How blocks of dtype `t` are folded into results of `kernel::reduced_dtype`.
+/// Returns the fold of blocks of dtype `t` into results of `kernel::reduced_dtype`.
 template <class = void>
 VARVE_NOINLINE kernel::detail::reducer block_reducer(sink_kind kind, dtype t) {
   return on_dtype(t, "fuse", [kind]<class T>() {

@@ -15,12 +15,12 @@
 #include <vector>
 
 /// @file
-/// Graphs made at run time, planned and linked to the kernels of tensors: what `fuse(graph)` runs, and other kernels
-/// that have functions of the user's as blocks.
+/// Graphs made at run time, planned and linked to the kernels of tensors. `fuse(graph)` runs them, and so do other
+/// kernels that apply the user's functions to blocks.
 namespace varve::loop {
 
-/// The kernels of tensors: those that operators run by when they are called on tensors, found by name. Every value is
-/// of its own dtype, so that integers are exact.
+/// The kernels of tensors, which operators use when they are called on tensors, found by name. Every value has its own
+/// dtype, so that integers are exact.
 class tensor_kernels : public kernel_numbers {
 public:
   using kernel_numbers::kernel_numbers;
@@ -41,7 +41,7 @@ public:
   }
 };
 
-/// A planned graph ready to run. Immutable, so that threads may share it.
+/// A planned graph ready to run. It is immutable, so that threads may share it.
 struct prepared {
   block_program p;
   std::vector<kernel::loop> kernels;
@@ -55,7 +55,7 @@ struct prepared {
   }
 };
 
-/// Products of matrices of any dtype, and operators that only tensors know.
+/// Calls from planned graphs: matrix products of any dtype, and operators that have only a tensor implementation.
 template <class = void>
 struct any_call {
   static void multiply(block_callee const&, call_info const& c, std::byte* const* in, std::byte* out) {
@@ -68,7 +68,8 @@ struct any_call {
       kernel::matmul<>(c.out.type, m, n, k, {in[0] + e * m * k * size, ta ? 1 : k, ta ? m : 1},
                        {in[1] + e * k * n * size, tb ? 1 : n, tb ? k : 1}, {out + e * m * n * size, n, 1});
   }
-  /// What an operator of a `library` gives by its kernel for the CPU, which alone knows the shape.
+  /// Returns the result of an operator of a `library` from its CPU kernel. Its shape is only known afterwards, and must
+  /// be the traced one.
   VARVE_COLD static tensor defined_by_library(boxed_op const& op, call_info const& c, boxed_args const& x) {
     tensor const y = redispatch(op, default_keys.below(dispatch_key::inplace_or_view), x);
     if (!(y.sizes() == c.out.sizes)) refuse::shapes_do_not_match(op.name(), y.sizes(), c.out.sizes);
@@ -87,12 +88,13 @@ struct any_call {
   }
 };
 
-/// Plans a graph and makes it ready. Errors: `missing_rule` for operators that tensors do not know, `value_error` for
-/// what writes into arguments.
+/// Plans a graph and links it to kernels. Throws `missing_rule` for operators that have no tensor table, and
+/// `value_error` for graphs that write into their arguments.
 template <class Kernels = tensor_kernels>
 std::shared_ptr<prepared const> prepare_tables(graph const& g);
 
-/// A run-time graph as the planner takes it.
+/// Returns a run-time graph in the form that the planner takes. Throws `value_error` for graphs with symbolic sizes or
+/// effects.
 template <class G>
 G typed_and_optimized(G const& g);
 

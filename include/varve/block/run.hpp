@@ -9,7 +9,7 @@
 
 namespace varve::loop {
 
-/// Fills `n` elements of dtype `t` with a number. (A template only to cost nothing unless used.)
+/// Fills `n` elements of dtype `t` with a number. (A template, so that it costs nothing unless used.)
 template <class = void>
 VARVE_NOINLINE void fill_elements(dtype t, void* out, index_t n, double value) {
   on_dtype(t, "fuse", [&]<class T>() {
@@ -17,9 +17,9 @@ VARVE_NOINLINE void fill_elements(dtype t, void* out, index_t n, double value) {
   });
 }
 
-/// Runs a loop nest block by block. `buffer[k]` is where buffer k of its function begins, `scratch` has room for
-/// `body.scratch` bytes. Threads (`threads.hpp`) share loops of which each step of the outermost one writes elements of
-/// its own.
+/// A runner of one loop nest, block by block. `buffer[k]` is the address of buffer k of its function; `scratch` has
+/// room for `body.scratch` bytes. Threads (`threads.hpp`) share a loop if every step of the outermost loop writes its
+/// own elements.
 template <class = void>
 class block_runner {
 public:
@@ -43,12 +43,12 @@ public:
     for (int k = 0; k < b.memory_count; ++k) moves[k] = bytes(places[k].access);
     for (int k = 0; k < b.sink_count; ++k) moves[b.memory_count + k] = bytes(sinks[k].access);
   }
-  /// Gives what will be folded into its neutral value, apart from memory for single rows.
+  /// Sets destinations of folds to the neutral element, except memory for single rows.
   void clear_all() const {
     for (block_sink const* s = sinks; s != sinks_end; ++s)
       if (s->clear && !accesses[s->access].own) clear(*s);
   }
-  /// Runs rounds `from` to `to` of the outermost loop, which is all that memory for single rows has room for.
+  /// Runs rounds `from` to `to` of the outermost loop. Memory for single rows has room for these rounds only.
   void rows(index_t from, index_t to) {
     begin = from, end = to;
     for (block_sink const* s = sinks; s != sinks_end; ++s)
@@ -63,10 +63,10 @@ private:
   block_access const* accesses;
   block_place const* places;
   block_sink const *sinks, *sinks_end;
-  std::byte** at;        // the places in the present block
-  std::byte** sink_at;   // ... and where it is left
-  index_t* moves;        // by how much both move from block to block, in bytes
-  index_t i[max_rank]{}; // the loops around blocks; of the outermost one in them, where the block begins
+  std::byte** at;        // addresses of the places in the current block
+  std::byte** sink_at;   // addresses of the sinks in the current block
+  index_t* moves;        // by how many bytes both advance from block to block
+  index_t i[max_rank]{}; // indices of the loops around blocks; for loop `tile`, where the block begins
   index_t begin, end;    // of the outermost loop
   index_t chunk = 0;
   bool first = true;
@@ -79,7 +79,7 @@ private:
         points = 0;
     loop_parts r(b.extent[0], b.tile == 0 ? b.chunk : 1, points);
     if (int const n = most_threads(); n < r.count)
-      r.count = n; // for which there is memory; the results are the same for any
+      r.count = n; // there is memory for this many threads; results do not depend on their number
     return r;
   }
   VARVE_NOINLINE static void run_in_parts(block_view const& v, block_body const& b, std::byte* const* buffer,
@@ -92,7 +92,7 @@ private:
     });
   }
 
-  /// Where the present block of an access begins.
+  /// Returns the address where the current block of an access begins.
   std::byte* address(block_access const& a) const {
     index_t p = a.offset;
     for (int l = 0; l <= b.tile; ++l) p += a.stride[l] * i[l];
@@ -103,7 +103,7 @@ private:
     block_access const& a = accesses[s.access];
     clear(v.folds[s.fold], a, 0, buffer[a.buffer] + a.offset * a.itemsize);
   }
-  /// Row by row over the loops from `l` inwards.
+  /// Clears row by row the part of memory that the loops from `l` inwards cover.
   void clear(kernel::detail::reducer const& fold, block_access const& a, int l, std::byte* p) const {
     auto extent = [&](int k) { return k ? b.extent[k] : end - begin; };
     while (l < b.rank && a.stride[l] == 0) ++l;
@@ -125,7 +125,7 @@ private:
       while (i[t] < n) {
         chunk = n - i[t] < b.chunk ? n - i[t] : b.chunk;
         block();
-        if ((i[t] += b.chunk) >= n) break; // nothing points beyond what there is
+        if ((i[t] += b.chunk) >= n) break; // no address points past the end of its memory
         for (int k = 0; k < b.memory_count; ++k) at[k] += moves[k];
         for (int k = 0; k < b.sink_count; ++k) sink_at[k] += moves[b.memory_count + k];
       }
@@ -134,7 +134,7 @@ private:
       if (l < 0) return;
     }
   }
-  /// Where loop `l` ends.
+  /// The end of loop `l`.
   index_t last(int l) const { return l ? b.extent[l] : end; }
   void block() {
     index_t const n = chunk * b.inner;
@@ -176,11 +176,11 @@ private:
       }
     }
   }
-  /// Brings the elements of a block together.
+  /// Copies the elements of a block into contiguous memory.
   void copy(block_access const& a, std::byte* to, index_t n) const {
     std::byte const* const from = address(a);
     if (a.period == 1) return kernel::detail::gather(to, a.itemsize, from, 0, n, a.itemsize);
-    if (a.period > 1) { // what is there is doubled until it is enough
+    if (a.period > 1) { // the copied part is doubled until it is long enough
       index_t have = a.period < n ? a.period : n;
       std::memcpy(to, from, static_cast<std::size_t>(have * a.itemsize));
       for (index_t more = 0; have < n; have += more) {
@@ -194,7 +194,7 @@ private:
       kernel::detail::gather(to + element * a.itemsize, a.itemsize, from + p * a.itemsize, step, row, a.itemsize);
     });
   }
-  /// The affine function of the loop indices that an access is.
+  /// Writes the values of an access that is an affine function of the loop indices.
   void count(block_access const& a, dtype t, std::byte* to) const {
     index_t start = a.offset;
     for (int l = 0; l <= b.tile; ++l) start += a.stride[l] * i[l];

@@ -4,8 +4,8 @@
 
 namespace varve::loop {
 
-/// Runs a function of linked tables on the addresses of its arguments and results. `memory` has room for
-/// `function.memory` bytes, begins at a multiple of 64, and is all the memory needed.
+/// A runner of a function of linked tables, on the addresses of its arguments and results. `memory` must have room for
+/// `function.memory` bytes and begin at a multiple of 64. No other memory is needed.
 template <class = void>
 class block_graph_runner {
 public:
@@ -17,7 +17,7 @@ public:
 private:
   block_view const& v;
   block_function const& f;
-  std::byte **at, **handed; // addresses of buffers, and room for those that functions get
+  std::byte **at, **handed; // addresses of buffers, and room for those that are passed to functions
   std::byte *arena, *scratch;
 
   block_graph_runner(block_view const& view, block_function const& function, void const* const* arguments,
@@ -27,7 +27,7 @@ private:
     for (int k = 0; k < f.buffer_count; ++k) {
       buffer const& b = v.buffers[f.buffer_first + k];
       if (b.where == place::argument)
-        at[k] = static_cast<std::byte*>(const_cast<void*>(arguments[b.number])); // is only read
+        at[k] = static_cast<std::byte*>(const_cast<void*>(arguments[b.number])); // it is only read
       else if (b.where == place::result) at[k] = static_cast<std::byte*>(results[b.number]);
       else if (b.where == place::constant)
         at[k] = reinterpret_cast<std::byte*>(const_cast<unsigned char*>(v.constants + b.number));
@@ -58,7 +58,7 @@ private:
   void function(int number, std::byte* const* in, std::byte* const* out) const {
     run(v, number, reinterpret_cast<void const* const*>(in), reinterpret_cast<void* const*>(out), scratch);
   }
-  /// Addresses of the buffers in `count` slots, put down at `to`; what follows.
+  /// Writes the addresses of the buffers in `count` slots to `to`. Returns the position after them.
   std::byte** put(std::byte** to, int first, int count) const {
     for (int k = 0; k < count; ++k) *to++ = at[v.ports[first + k]];
     return to;
@@ -69,8 +69,8 @@ private:
     put(out, s.in[2], c.results);
     function(c.region + (chosen ? 0 : 1), handed, out);
   }
-  /// A loop: what is walked through and put out moves on by one row from step to step; what is carried lies in two
-  /// places in turn. Outputs of steps that were not made are 0.
+  /// Runs a loop. Inputs per step and outputs per step advance by one row from step to step. Carried values alternate
+  /// between two buffers. Outputs of steps that are not executed are 0.
   void scan(stage const& s, call_info const& c) const {
     int const carried = static_cast<int>(c.at[0][0]), walked = carried + static_cast<int>(c.at[0][1]);
     bool const open = c.condition >= 0, counted = c.at[0][3] != 0;
@@ -87,7 +87,8 @@ private:
     std::byte** here = put(out, s.in[2], c.results);
     std::byte** there = put(here, s.in[2], carried);
     put(there, s.in[2] + c.results, carried);
-    if (n % 2 && !open && !counted) std::swap(here, there); // the last step leaves it where it is wanted
+    // so that the last step leaves its result in the right buffer
+    if (n % 2 && !open && !counted) std::swap(here, there);
     for (int k = 0; k < carried; ++k) std::memcpy(here[k], from(k), bytes(s.in[1] + k));
     index_t steps = n;
     if (counted)

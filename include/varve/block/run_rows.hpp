@@ -6,9 +6,9 @@
 
 namespace varve::loop {
 
-/// Runs loop nests by turns (`block_group`): some rows of the first, the same rows of the second, and so on, before any
-/// of the next rows. `buffer` and `scratch` are as for `block_runner`; of the `buffers` buffers those of single rows
-/// begin in `scratch`. Threads share the rows where nests leave something of its own for each.
+/// A runner of loop nests in turns (`block_group`): some rows of the first, the same rows of the second, and so on,
+/// before any of the next rows. `buffer` and `scratch` are as for `block_runner`. Among the `buffers` buffers, those of
+/// single rows begin in `scratch`. Threads share the rows if each row of the nests has its own results.
 template <class = void>
 class block_group_runner {
 public:
@@ -17,7 +17,7 @@ public:
     if constexpr (threaded) {
       loop_parts parts(g.extent, g.rows, g.points);
       if (int const n = most_threads(); n < parts.count)
-        parts.count = n; // for which there is memory; the results are the same for any
+        parts.count = n; // there is memory for this many threads; results do not depend on their number
       if (parts.count > 1) return run_in_parts(v, g, buffer, buffers, scratch, parts);
     }
     by_turns(v, g, buffer, scratch, 0, g.extent, true);

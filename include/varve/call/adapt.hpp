@@ -5,10 +5,10 @@
 #include <varve/op/to.hpp>
 
 /// @file
-/// What rows of several families say of function objects and numbers.
+/// Helpers that adapt function objects and numbers to rows of several families.
 namespace varve::by_name {
 
-/// A function object as a function of tensors.
+/// Calls a function object on tensors.
 template <class Op>
 tensor of_one(tensor const& x) {
   return Op{}(x);
@@ -25,13 +25,13 @@ template <class Op>
 tensor of_three(tensor const& x, tensor const& y, tensor const& z) {
   return Op{}(x, y, z);
 }
-/// `f(number)` of a number that a plain one holds, in its own type.
+/// Calls `f(number)` with the number in a plain-number tensor, as bool, integer or floating type.
 template <class F>
 tensor with_number(tensor const& v, F const& f) {
   if (v.dtype() == dtype::bool_) return f(v.item<bool>());
   return is_floating(v.dtype()) ? f(v.item<double>()) : f(v.item<index_t>());
 }
-/// A number that is to be an element of x, in its dtype; what is beyond its range is refused.
+/// Returns a number in the dtype of x, to become an element of it. Refuses numbers outside the range of that dtype.
 inline tensor as_element(char const* op, tensor const& x, tensor const& v) {
   if (v.is_number() && !is_complex(v.dtype())) {
     if (is_floating(v.dtype())) detail::require_element(op, v.item<double>(), x.dtype());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 /// @file
-/// Every family of calls by name.
+/// All families of operators for calls by name (`ops::call`).
 #include <varve/call/create.hpp>
 #include <varve/call/fft.hpp>
 #include <varve/call/index.hpp>

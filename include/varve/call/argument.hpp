@@ -11,9 +11,9 @@
 
 namespace varve {
 
-/// One argument or result of a call by name (`ops::call`): a tensor, a number, a truth value, a text, a dtype, nothing
-/// (`none`), or a list of these. It is made of any of them, of `dims`, and of vectors. Whole numbers may be symbolic
-/// sizes. Two plain numbers of C++ stay what they are: `2` is an int, `2.0` a float.
+/// An argument or result of a call by name (`ops::call`): a tensor, a number, a bool, a text, a dtype, nothing
+/// (`none`), or a list of these. It converts from any of them, from `dims`, and from vectors. Integers may be symbolic
+/// sizes. C++ numbers keep their kind: `2` is an int, `2.0` a float.
 class argument {
 public:
   using list = std::vector<argument>;
@@ -43,22 +43,23 @@ public:
   bool is() const {
     return std::holds_alternative<T>(v_);
   }
-  /// What it holds; `T` is one of tensor, extent (a whole number), double, bool, std::string, dtype, list.
+  /// Returns the value; `T` is one of tensor, extent (an integer), double, bool, std::string, dtype, list.
   template <class T>
   T const& as() const {
     return std::get<T>(v_);
   }
   bool is_none() const { return v_.index() == 0; }
-  /// A number of whatever kind: int, float or bool.
+  /// True if the argument is an int, a float or a bool.
   bool is_number() const { return is<extent>() || is<double>() || is<bool>(); }
-  /// Its kind as schemas write it: `Tensor`, `int`, `float`, `bool`, `str`, `ScalarType`, `None`, `int[]`, `list`.
+  /// Returns the kind in the notation of schemas: `Tensor`, `int`, `float`, `bool`, `str`, `ScalarType`, `None`,
+  /// `int[]`, `list`.
   std::string kind() const;
 
 private:
   std::variant<none_t, bool, extent, double, std::string, varve::dtype, tensor, list> v_;
 };
 
-/// An argument with its name: `{"dim", 1}`.
+/// A named argument: `{"dim", 1}`.
 struct named_argument {
   std::string name;
   argument value;

@@ -14,16 +14,17 @@
 #include <string_view>
 
 /// @file
-/// Calls by name, with arguments known at run time: `ops::call("sum", {x}, {{"dim", 1}})`. A program knows the names of
-/// the families whose headers it includes (`call/all.hpp`: all), and, when it links the compiled library, all names.
+/// Calls by name, with arguments known at run time: `ops::call("sum", {x}, {{"dim", 1}})`. Available are the names of
+/// the families whose headers the program includes (`call/all.hpp` includes all). A program that links the compiled
+/// library has all names.
 namespace varve {
 
 namespace detail {
-/// One schema that a name stands for.
+/// One schema of a name, and the function to call for it.
 struct call_overload {
   enum class form : unsigned char { row, in_place, out };
   call_row const* row = nullptr;
-  op_table const* table = nullptr; // of an operator of a library, which has no row
+  op_table const* table = nullptr; // an operator defined by a `library`, which has no row
   form as = form::row;
   operator_schema schema;
 
@@ -31,7 +32,7 @@ struct call_overload {
 };
 using call_overloads = std::vector<call_overload const*>;
 
-/// What a name stands for; empty when nobody knows it.
+/// Returns the overloads of a name; empty if the name is unknown.
 template <class T = argument>
 call_overloads overloads_of_name(std::string_view name);
 template <class T>
@@ -59,27 +60,26 @@ inline std::vector<std::string> ops::names() { return detail::names_of_calls<arg
 
 #if VARVE_DEFINES
 namespace varve::detail {
-/// The part of a schema's name that says which overload it is begins here; names with a namespace of Python's have
-/// none.
+/// Returns where the overload part of a schema's name begins. Names in a Python namespace have no overload part.
 inline std::size_t end_of_base(std::string_view name) {
   for (std::string_view space : {"nn.", "special.", "linalg.", "fft.", "masked.", "signal."})
     if (name.substr(0, space.size()) == space) return name.size();
   return (std::min)(name.find('.'), name.size());
 }
 
-/// Types of schemas that the function of a row is not given: varve has one device, and one layout that users choose.
+/// True for schema arguments that are not passed to functions of rows: varve has one device and one layout.
 inline bool is_about_memory(schema_argument const& a) {
   for (std::string_view t : {"Layout", "Device", "MemoryFormat", "Generator"})
     if (a.type.substr(0, t.size()) == t) return true;
   return a.name == "pin_memory";
 }
 inline bool is_list_type(std::string_view t) { return t.find('[') != t.npos; }
-/// `Tensor` of `Tensor[]?`; whole numbers are `int`.
+/// Returns the type without list and optional marks: `Tensor` of `Tensor[]?`, and `int` for all integers.
 inline std::string_view base_type(std::string_view t) {
   std::string_view const b = t.substr(0, t.find_first_of("[?"));
   return b == "SymInt" ? "int" : b;
 }
-/// May arguments of a schema's type be handed to a parameter of that code?
+/// True if arguments of a schema's type can be passed to a parameter with this code.
 inline bool fits_parameter(std::string_view type, char code) {
   std::string_view const b = base_type(type);
   if (code == 'a') return true;
@@ -102,7 +102,7 @@ inline bool fits_parameter(std::string_view type, char code) {
   }
 }
 
-/// All rows by name. Schemas are read when a name is first called.
+/// All rows by name. A schema is parsed when its name is first called.
 class call_table {
 public:
   static call_table& instance() {
@@ -115,7 +115,7 @@ public:
     if (name.substr(0, 6) == "aten::") name.remove_prefix(6);
     call_overloads found = read(std::string(name));
     if (!found.empty()) return found;
-    std::size_t const dot = end_of_base(name); // add.Tensor
+    std::size_t const dot = end_of_base(name); // an overload: add.Tensor
     for (call_overload const* o : read(std::string(name.substr(0, dot))))
       if (o->schema.name == name) found.push_back(o);
     if (found.empty()) of_library(std::string(name), found);
@@ -193,7 +193,7 @@ private:
     }
     return o;
   }
-  /// A row whose function does not take what its schema says is a mistake in the table.
+  /// Throws if the parameters of a row's function do not match its schema, which is a mistake in the table.
   static void check(call_overload const& o) {
     char const* code = o.row->parameters;
     bool fits = true;
@@ -218,14 +218,14 @@ private:
   }
 };
 
-/// Arguments of one call put in the places of one schema; `why` says why they do not fit.
+/// The arguments of one call bound to the arguments of one schema. `why` is the reason if they do not match.
 class call_binding {
 public:
   std::string why;
   std::vector<argument> values;
   bool requires_grad = false;
 
-  /// `lenient`: a tensor of rank 0 may stand for its number.
+  /// Binds the arguments. `lenient`: a tensor of rank 0 may be passed as a number.
   call_binding(call_overload const& o, std::span<argument const> x, std::span<named_argument const> named, bool lenient)
       : values(o.schema.arguments.size()), schema_(o.schema), given_(values.size()), lenient_(lenient) {
     if (o.row && o.row->forms == call_forms::variadic && !x.empty() && x[0].is<tensor>())
@@ -249,7 +249,7 @@ private:
   }
   void place(std::span<argument const> x) {
     std::size_t const most = positional();
-    // `x.view(2, 3)`: the numbers of the only list, one by one
+    // Accept the elements of the only list as separate arguments: `x.view(2, 3)`.
     bool const only_list = most == 2 && base_type(schema_.arguments[1].type) == "int" &&
                            is_list_type(schema_.arguments[1].type) && x.size() > 1 && x[1].is<extent>();
     if (only_list && (x.size() > most || schema_.arguments[1].type.find("[]") != std::string::npos)) {
@@ -318,7 +318,7 @@ private:
     if (double v = 0; s.find_first_of(".e") != s.npos && detail::read_number(s, v)) return v;
     return std::strtoll(a.default_value.c_str(), nullptr, 10);
   }
-  /// The argument as one of a schema's type: false when it is none.
+  /// Converts an argument to a schema's type. Returns false if that is not possible.
   bool take(std::string_view type, argument const& a, argument& to) const {
     if (!type.empty() && type.back() == '?') {
       if (a.is_none()) return true;
@@ -334,7 +334,7 @@ private:
         all.emplace_back();
         if (!take(one, e, all.back())) return false;
       }
-    } else if (counted) { // `int[2]` of one number
+    } else if (counted) { // one number for `int[2]`
       std::size_t const n =
           static_cast<std::size_t>(std::strtoul(std::string(type.substr(open + 1)).c_str(), nullptr, 10));
       argument e;
@@ -347,7 +347,7 @@ private:
   bool take_one(std::string_view type, argument const& a, argument& to) const {
     std::string_view const b = base_type(type);
     bool const scalar = b == "Scalar", whole = b == "int", real = b == "float";
-    if (a.is<tensor>() && (scalar || whole || real)) { // one of rank 0 stands for its number
+    if (a.is<tensor>() && (scalar || whole || real)) { // a tensor of rank 0 as a number
       tensor const& t = a.as<tensor>();
       if (!lenient_ || !t.defined() || t.dim() != 0 || t.has_history() || t.is_wrapped()) return false;
       if (whole && is_floating(t.dtype())) return false;
@@ -370,7 +370,7 @@ private:
   }
 };
 
-/// Calls an operator that a `library` defined: tensors are operands, the others attributes.
+/// Calls an operator that a `library` defined. Tensors become operands; other arguments become attributes.
 template <class T>
 T call_table_of_library(call_overload const& o, std::vector<argument> const& values) {
   boxed_args args;
@@ -393,7 +393,7 @@ T call_table_of_library(call_overload const& o, std::vector<argument> const& val
   return boxed_op{o.table, &checked}(args);
 }
 
-/// Does a gradient depend on some argument?
+/// True if a gradient is recorded for an argument.
 template <class T>
 bool is_recorded(std::vector<T> const& x) {
   for (T const& a : x) {
@@ -402,7 +402,7 @@ bool is_recorded(std::vector<T> const& x) {
   }
   return false;
 }
-/// Runs a row on arguments that fit.
+/// Runs a row on bound arguments.
 template <class T>
 std::vector<T> run_overload(call_overload const& o, call_binding const& in) {
   if (o.table) return {call_table_of_library<tensor>(o, in.values)};
@@ -427,7 +427,7 @@ std::vector<T> run_overload(call_overload const& o, call_binding const& in) {
   }
   if (o.as == call_overload::form::in_place) {
     tensor const to = x[0].template as<tensor>();
-    if (is_recorded(x)) x[0] = tensor(clone(to)); // a gradient may need what is written over
+    if (is_recorded(x)) x[0] = tensor(clone(to)); // a gradient may need the old values
     o.row->run(o.row->function, x.data(), y);
     tensor const r = y[0].template as<tensor>();
     require_room(o.schema.name.c_str(), meta_of(to), meta_of(r));

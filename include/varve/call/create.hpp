@@ -3,7 +3,7 @@
 #include <varve/call/call.hpp>
 
 namespace varve::by_name {
-/// Functions that make tensors, by name.
+/// Returns the call rows of the factories of tensors.
 std::span<call_row const> factories();
 } // namespace varve::by_name
 
@@ -19,7 +19,7 @@ VARVE_FIRST inline call_family const create_family{&factories};
 inline tensor filled(dims const& s, tensor const& v, dtype t) {
   return with_number(v, [&](auto n) -> tensor { return full(s, n, t); });
 }
-/// The dtype that a number alone gives.
+/// Returns the default dtype for a plain number.
 inline dtype of_number(tensor const& v) { return is_floating(v.dtype()) ? get_default_dtype() : v.dtype(); }
 inline tensor like(tensor const& x, std::optional<dtype> const& t, tensor const& v) {
   tensor const in = t ? tensor(to(detach(x), *t)) : x;
@@ -31,7 +31,7 @@ inline tensor new_of(tensor const& x, dims const& s, std::optional<dtype> const&
 }
 inline tensor number(int n) { return tensor::from_number(n); }
 
-/// Evenly spaced numbers whose dtype is what they are, unless the call says so.
+/// Returns evenly spaced numbers. Without a dtype, it follows from the kinds of the arguments.
 inline tensor stepped(argument const& start, argument const& end, argument const& step, std::optional<dtype> t) {
   auto const whole = [](argument const& a) { return a.is<bool>() ? extent(a.as<bool>()) : a.as<extent>(); };
   auto const real = [&](argument const& a) {
@@ -42,7 +42,7 @@ inline tensor stepped(argument const& start, argument const& end, argument const
   return arange(index_t(whole(start)), index_t(whole(end)), index_t(whole(step)), t.value_or(dtype::int64));
 }
 
-/// Evenly spaced numbers between tensors of rank 0, of which one may be a plain number.
+/// Returns evenly spaced numbers between two tensors of rank 0; one may be a plain number.
 inline tensor spaced_between(tensor const& a, tensor const& b, index_t n, std::optional<dtype> t) {
   return linspace(a, b, n, t.value_or(get_default_dtype()));
 }

@@ -3,7 +3,7 @@
 #include <varve/call/call.hpp>
 
 namespace varve::by_name {
-/// Complex tensors, and Fourier transforms, by name.
+/// Returns the call rows of complex tensors and Fourier transforms.
 std::span<call_row const> fourier_transforms();
 } // namespace varve::by_name
 

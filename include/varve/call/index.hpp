@@ -3,7 +3,7 @@
 #include <varve/call/call.hpp>
 
 namespace varve::by_name {
-/// What reads and writes by index, by name.
+/// Returns the call rows of operators that read and write by index.
 std::span<call_row const> indexing();
 } // namespace varve::by_name
 
@@ -18,7 +18,7 @@ std::span<call_row const> indexing();
 namespace varve::by_name {
 VARVE_FIRST inline call_family const index_family{&indexing};
 
-/// Where an axis has one of several indices, as a mask that broadcasts to `x`.
+/// Returns a mask, broadcastable to `x`, of the positions along an axis that occur in `index`.
 inline tensor has_index(tensor const& x, index_t a, tensor const& index) {
   int const k = wrap_axis(a, x.dim());
   extent const n = x.dim() ? x.sizes()[k] : extent(1);
@@ -36,7 +36,7 @@ inline tensor filled_at(tensor const& x, index_t a, tensor const& index, tensor 
   return where(has_index(x, a, index), as_element("index_fill", x, v), x);
 }
 
-/// Places in ascending values, which `sorter` may bring into their order.
+/// Returns the insertion positions of values in a sorted sequence; `sorter` gives its order if it is unsorted.
 inline tensor placed(tensor const& sorted, tensor const& v, bool int32, bool right,
                      std::optional<std::string> const& side, tensor const& sorter) {
   if (side && *side != "left" && *side != "right")

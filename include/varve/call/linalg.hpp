@@ -3,7 +3,7 @@
 #include <varve/call/call.hpp>
 
 namespace varve::by_name {
-/// Factorizations of matrices and what is made of them, by name.
+/// Returns the call rows of matrix factorizations and of operators built on them.
 std::span<call_row const> factorizations();
 } // namespace varve::by_name
 
@@ -24,7 +24,7 @@ VARVE_FIRST inline call_family const linalg_family{&factorizations};
 using results_of_two = std::tuple<tensor, tensor>;
 using results_of_three = std::tuple<tensor, tensor, tensor>;
 
-/// Zeros of int32 for each matrix: nothing went wrong.
+/// Returns int32 zeros for each matrix: no error occurred.
 inline tensor no_info(tensor const& a) { return zeros(a.sizes().sub(0, a.dim() - 2), dtype::int32); }
 inline void needs_no_info(char const* op, tensor const& info) {
   if (detail::are_unwatched(&info, 1) && tensor(any(ne(info, 0))).item<bool>())
@@ -34,7 +34,7 @@ inline void needs_no_info(char const* op, tensor const& info) {
 inline tensor lower_of(tensor const& a, bool upper) {
   return upper ? tensor(transpose(cholesky(transpose(a)))) : tensor(cholesky(a));
 }
-/// Batches of two operands made equal; `own` dimensions of each are its own.
+/// Expands the batch dimensions of `a` to those of `b`. The last `own` (`own_b`) dimensions are not batch dimensions.
 inline tensor with_batch_of(tensor const& a, int own, tensor const& b, int own_b) {
   if (a.dim() < own || b.dim() < own_b) refuse::shapes_do_not_match("linalg", a.sizes(), b.sizes());
   dims s = broadcast(a.sizes().sub(0, a.dim() - own), b.sizes().sub(0, b.dim() - own_b));
@@ -68,7 +68,7 @@ inline tensor solved_by_lu(tensor const& packed, tensor const& pivots, tensor co
   tensor const rows = rows_by_pivots(f, with_batch_of(pivots, 1, b, 2));
   if (left && !adjoint) return lu_solve(f, rows, rhs);
   if (!left && adjoint) return transpose(tensor(lu_solve(f, rows, transpose(rhs))));
-  // x^T p l u = b^T: by the transposed factors, then the rows back in their places
+  // Solve x^T p l u = b^T with the transposed factors, then restore the order of the rows.
   tensor const from = left ? rhs : tensor(transpose(rhs));
   tensor const u = solve_triangular(transpose(f), from, dims{0});
   tensor const l = solve_triangular(transpose(f), u, dims{1}, dims{1});
@@ -140,7 +140,7 @@ inline bool reads_upper(std::string const& part) {
   if (part != "U" && part != "L") refuse::argument_is_invalid("eigh", "UPLO is 'L' or 'U'");
   return part == "U";
 }
-/// A limit that is a number; nothing for None.
+/// Returns a numeric limit, or nothing for None.
 inline std::optional<double> number_of_limit(argument const& a) {
   return a.is_none() ? std::optional<double>() : detail::parameter<double>::of(a);
 }
@@ -160,7 +160,7 @@ inline tensor pseudoinverted(tensor const& a, argument const& atol, argument con
       stack(std::vector<tensor>{limit(atol, 0), limit(rtol, atol.is_none() ? detail::least_relative(a) : 0)}, dims{-1});
   return pseudoinverse(a, both, dims{hermitian});
 }
-/// How many singular values are above both limits.
+/// Returns the number of singular values that exceed both limits.
 inline tensor rank_of_matrix(tensor const& a, argument const& atol, argument const& rtol, bool hermitian) {
   if (a.dim() < 2) refuse::argument_is_invalid("matrix_rank", "matrices are expected");
   tensor const s = hermitian ? tensor(abs(eigvalsh(a))) : tensor(svdvals(a));
@@ -192,7 +192,7 @@ inline tensor condition(tensor const& a, argument const& p) {
   };
   return mul(norm(a), norm(inverse(a)));
 }
-/// The solution, residuals, ranks and singular values, of which drivers give some.
+/// Returns the solution, residuals, ranks and singular values; a driver may leave some empty.
 inline std::tuple<tensor, tensor, tensor, tensor>
 least_squares(tensor const& a, tensor const& b, std::optional<double> rcond, std::optional<std::string> const& driver) {
   std::string const by = driver.value_or("gelsy");
@@ -226,7 +226,7 @@ inline results_of_three singular_triple(tensor const& a, bool some, bool vectors
   if (a.dim() < 2) refuse::argument_is_invalid("svd", "matrices are expected");
   extent const m = a.sizes()[a.dim() - 2], n = a.sizes()[a.dim() - 1];
   auto const [u, s, v] = svd(a);
-  auto const whole = [&](tensor const& w, extent size) { // further columns at right angles
+  auto const whole = [&](tensor const& w, extent size) { // completed to an orthonormal basis
     dims square = w.sizes();
     extent const k = square[square.n - 1];
     if (k == size) return w;

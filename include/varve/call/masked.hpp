@@ -3,7 +3,7 @@
 #include <varve/call/call.hpp>
 
 namespace varve::by_name {
-/// Reductions under masks, by name.
+/// Returns the call rows of reductions under masks.
 std::span<call_row const> masked_reductions();
 } // namespace varve::by_name
 
@@ -14,7 +14,7 @@ std::span<call_row const> masked_reductions();
 namespace varve::by_name {
 VARVE_FIRST inline call_family const masked_family{&masked_reductions};
 
-/// `f(mask)`, or `f(none)` for None; a mask is of bool.
+/// Calls `f(mask)`, or `f(none)` for None. Masks must be bool.
 template <class F>
 tensor under(tensor const& mask, F const& f) {
   if (!mask.defined()) return f(none);
@@ -33,7 +33,7 @@ tensor placed_under(tensor const& x, std::optional<index_t> a, bool k, std::opti
     for (int d = 0; d < kept.n; ++d) kept[d] = 1;
     return reshape(tensor(Op(x, m)), k ? kept : dims{});
   });
-  return to(at, t.value_or(x.dtype())); // PyTorch gives places in the dtype of the elements
+  return to(at, t.value_or(x.dtype())); // PyTorch returns positions in the dtype of the elements
 }
 inline tensor multiplied_under(tensor const& x, std::optional<dims> axes, bool k, std::optional<dtype> t,
                                tensor const& mask) {
@@ -42,7 +42,7 @@ inline tensor multiplied_under(tensor const& x, std::optional<dims> axes, bool k
   dims const all = detail::normalize_axes(axes.value_or(dims{}), x.sizes());
   for (int d = all.n; d-- > 0;) y = prod(y, dims{all[d]}, dims{k});
   if (!has_derivatives(y.dtype())) y = to(y, dtype::int64);
-  return y.shares_storage(x) ? tensor(clone(y)) : y; // a number
+  return y.shares_storage(x) ? tensor(clone(y)) : y; // x was a number
 }
 template <auto const& Op>
 tensor normalized_under(tensor const& x, index_t a, std::optional<dtype> t, tensor const& mask) {

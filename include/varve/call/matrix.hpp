@@ -3,7 +3,7 @@
 #include <varve/call/call.hpp>
 
 namespace varve::by_name {
-/// Products of vectors and matrices, by name.
+/// Returns the call rows of products of vectors and matrices.
 std::span<call_row const> matrices();
 } // namespace varve::by_name
 
@@ -26,7 +26,7 @@ tensor added(tensor const& x, tensor const& a, tensor const& b, tensor const& be
                      [&](auto u) { return with_number(alpha, [&](auto v) -> tensor { return Op{}(x, a, b, u, v); }); });
 }
 
-/// The product of factors that are the last axes of one and the first of the other, or of axes that are given.
+/// Returns a tensor product summed over the last n axes of `x` and the first n of `y`, or over two lists of axes.
 inline tensor dotted(tensor const& x, tensor const& y, argument const& axes) {
   dims a, b;
   if (axes.is<extent>()) {
@@ -42,7 +42,7 @@ inline tensor dotted(tensor const& x, tensor const& y, argument const& axes) {
   }
   return tensordot(x, y, a, b);
 }
-/// The axis that is given, or the first of size 3.
+/// Returns the cross product along the given axis, else along the first axis of size 3.
 inline tensor crossed(tensor const& x, tensor const& y, std::optional<index_t> a) {
   index_t first = 0;
   while (!a && first < x.dim() && !(x.sizes()[static_cast<int>(first)] == 3)) ++first;
@@ -53,7 +53,7 @@ inline tensor covariances(tensor const& x, index_t correction, tensor const& cou
     if (!w.defined()) return;
     if (w.dim() > 1 || w.numel() != (x.dim() == 2 ? x.sizes()[1] : extent(x.numel())))
       refuse::argument_is_invalid("cov", "weights are a vector with a number for each observation");
-    // where data are there to be read
+    // Check this only where the data can be read.
     if (detail::are_unwatched(&w, 1) && tensor(any(lt(w, 0))).item<bool>())
       refuse::argument_is_invalid("cov", "weights must not be negative");
   };
@@ -66,19 +66,20 @@ inline tensor covariances(tensor const& x, index_t correction, tensor const& cou
   if (counts.defined()) return weights.defined() ? cov(x, c, counts, weights) : cov(x, c, counts);
   return weights.defined() ? tensor(cov(x, c, none, weights)) : tensor(cov(x, c));
 }
-/// Singular values of the matrices that two axes make, in place of the last of both.
+/// Returns the singular values of the matrices along two axes, as the last axis.
 inline tensor singular_values(tensor const& x, extent a, extent b) {
   int const r = wrap_axis(a, x.dim()), c = wrap_axis(b, x.dim());
   if (r == c) refuse::argument_is_invalid("matrix_norm", "two different axes are needed");
   return svdvals(movedim(x, dims{r, c}, dims{-2, -1}));
 }
-/// A norm [..] of matrices, with dimensions of size 1 for the two axes when they are kept.
+/// Returns norms of matrices; with `k` the two reduced axes are kept with size 1.
 inline tensor kept_norm(tensor const& y, int rank, extent a, extent b, bool k) {
   if (!k) return y;
   int const r = wrap_axis(a, rank), c = wrap_axis(b, rank);
   return unsqueeze(tensor(unsqueeze(y, dims{(std::min)(r, c)})), dims{(std::max)(r, c)});
 }
-/// The greatest or least sum of absolute values of columns (1) or rows (infinity), or singular value (2).
+/// Returns a matrix norm: extremal sums of absolute values over columns (1) or rows (infinity), or singular values (2).
+/// Negative `p` selects the least instead of the greatest.
 inline tensor matrix_norm(tensor const& x, double p, extent a, extent b, bool k) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   int const r = wrap_axis(a, x.dim()), c = wrap_axis(b, x.dim());
@@ -95,7 +96,7 @@ inline tensor matrix_norm(tensor const& x, double p, extent a, extent b, bool k)
   tensor const y = p > 0 ? tensor(amax(sums, dims{second}, keepdim)) : tensor(amin(sums, dims{second}, keepdim));
   return k ? y : tensor(squeeze(y, dims{r, c}));
 }
-/// Norms of vectors, or of matrices where two axes are meant.
+/// Returns norms of vectors, or of matrices if there are two axes.
 inline tensor norm_of(tensor const& in, std::optional<double> p, std::optional<dims> a, bool k,
                       std::optional<dtype> t) {
   tensor const x = t ? tensor(to(in, *t)) : in;
@@ -105,7 +106,8 @@ inline tensor norm_of(tensor const& in, std::optional<double> p, std::optional<d
   return matrix_norm(x, *p, a ? (*a)[0] : extent(-2), a ? (*a)[1] : extent(-1), k);
 }
 
-/// Differences along axes, all of them for None; a distance for each axis, or one for all; or coordinates for each.
+/// Returns finite differences along the given axes, or all axes for None. `spacing` is one distance, a distance for
+/// each axis, or coordinates for each axis.
 inline std::vector<tensor> gradients(tensor const& x, argument const& spacing, argument const& axes, index_t edge) {
   dims a;
   if (axes.is<extent>()) a.push_back(axes.as<extent>());
@@ -198,7 +200,7 @@ VARVE_LIBRARY std::span<call_row const> matrices() {
          for (tensor const& t : {before, x, after})
            if (t.defined()) parts.push_back(t);
          if (n < 0) refuse::argument_is_invalid("diff", "the order must not be negative");
-         if (n == 0) return clone(x); // nothing is joined then
+         if (n == 0) return clone(x); // nothing is joined in this case
          tensor y = parts.size() > 1 ? tensor(cat(parts, dims{a})) : x;
          for (index_t k = 0; k < n; ++k) y = diff(y, dims{a});
          return y;

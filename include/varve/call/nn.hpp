@@ -3,7 +3,7 @@
 #include <varve/call/call.hpp>
 
 namespace varve::by_name {
-/// Activations, normalizations and convolutions, by name.
+/// Returns the call rows of activations, losses, normalizations, attention and convolutions.
 std::span<call_row const> networks();
 } // namespace varve::by_name
 
@@ -18,7 +18,7 @@ std::span<call_row const> networks();
 namespace varve::by_name {
 VARVE_FIRST inline call_family const nn_family{&networks};
 
-/// `padding` is a text in one overload of each convolution.
+/// Calls a convolution. In another overload `padding` is a text (`convolved_padded`).
 template <class Op>
 tensor convolved(tensor const& x, tensor const& w, tensor const& b, dims stride, dims pad, dims dilation, index_t g) {
   return b.defined() ? tensor(Op{}(x, w, b, stride, pad, dilation, dims{g}))
@@ -45,7 +45,7 @@ inline tensor normalized(tensor const& x, dims s, tensor const& w, tensor const&
   return b.defined() ? layer_norm(x, s, none, b, eps) : layer_norm(x, s, none, none, eps);
 }
 
-/// What `normalized` gives, with the means and the inverse deviations.
+/// Returns the result of `normalized` with the means and the inverse standard deviations.
 inline std::tuple<tensor, tensor, tensor> normalized_and_kept(tensor const& x, dims s, tensor const& w, tensor const& b,
                                                               double eps) {
   dims const axes = detail::normalized_axes(x.sizes(), s);
@@ -55,32 +55,32 @@ inline std::tuple<tensor, tensor, tensor> normalized_and_kept(tensor const& x, d
   return {normalized(x, s, w, b, eps), mean(x, axes, keepdim), detail::halves_in_float(inverse_deviation, x)};
 }
 
-/// The names that losses have for their reductions.
+/// Returns a loss reduction by name.
 inline dims reduced_by(char const* op, std::string const& how) {
   char const* const names[] = {"none", "mean", "sum", "batchmean"};
   for (int k = 0; k < 4; ++k)
     if (how == names[k] && (k < 3 || std::string_view(op) == "kl_div")) return dims{k};
   refuse::argument_is_invalid(op, "the reduction is 'mean', 'sum' or 'none'");
 }
-/// `f(w)`, or `f(none)` for None.
+/// Calls `f(w)`, or `f(none)` for None.
 template <class F>
 tensor with_optional(tensor const& w, F const& f) {
   if (w.defined()) return f(w);
   return f(none);
 }
-/// `size_average` and `reduce`, which PyTorch has given up for `reduction`.
+/// The type of `size_average` and `reduce`, which PyTorch has deprecated for `reduction`. Their values are ignored.
 using none_flag = std::optional<bool>;
 template <class Op>
 tensor lost_as_before(tensor const& x, tensor const& y, none_flag, none_flag, std::string const& how) {
   return Op{}(x, y, reduced_by(Op::op_name, how));
 }
 
-/// `f(w, b)` where either may be None.
+/// Calls `f(w, b)`; either may be None.
 template <class F>
 tensor with_two_optional(tensor const& w, tensor const& b, F const& f) {
   return with_optional(w, [&](auto const& v) { return with_optional(b, [&](auto const& u) { return f(v, u); }); });
 }
-/// What running statistics become.
+/// Updates the running statistics.
 inline void keep_running(tensor const& x, tensor const& mean_, tensor const& var_, double momentum) {
   dims const axes = detail::all_but_channels(x.sizes());
   if (mean_.defined())
@@ -91,7 +91,7 @@ inline tensor batch_normalized(tensor const& x, tensor const& w, tensor const& b
                                bool training, double momentum, double eps) {
   detail::needs_real("batch_norm", x, w, b, m, v);
   for (extent n : x.sizes())
-    if (known_equal(n, 0)) return clone(x); // and running statistics stay
+    if (known_equal(n, 0)) return clone(x); // running statistics stay unchanged
   if (training) {
     if (x.dim() < 2 || x.numel() == index_t(x.sizes()[1]))
       refuse::argument_is_invalid("batch_norm", "more than one value for each channel is expected when training");
@@ -119,7 +119,7 @@ inline tensor instance_normalized(tensor const& x, tensor const& w, tensor const
   }
   return with_two_optional(w, b, [&](auto const& p, auto const& q) -> tensor { return instance_norm(x, p, q, eps); });
 }
-/// A normalization with what its gradient would keep.
+/// Returns a batch normalization with the values that its gradient would keep.
 inline std::tuple<tensor, tensor, tensor> batch_normalized_and_saved(tensor const& x, tensor const& w, tensor const& b,
                                                                      tensor const& m, tensor const& v, bool training,
                                                                      double momentum, double eps) {
@@ -142,7 +142,7 @@ inline tensor attended(tensor const& q, tensor const& k, tensor const& v, tensor
   });
 }
 
-/// What is attended to and, unless it is not wanted, the weights.
+/// Returns the result of multi-head attention and, if wanted, the weights.
 inline argument::list attended_by_heads(tensor const& q, tensor const& k, tensor const& v, index_t size, index_t heads,
                                         tensor const& w, tensor const& b, tensor const& bias_k, tensor const& bias_v,
                                         bool add_zero, double dropped, tensor const& out_w, tensor const& out_b,

@@ -3,7 +3,7 @@
 #include <varve/call/call.hpp>
 
 namespace varve::by_name {
-/// Elementwise operators, those that write in place, and conversions, by name.
+/// Returns the call rows of elementwise operators, their in-place forms, and conversions.
 std::span<call_row const> pointwise();
 } // namespace varve::by_name
 
@@ -19,7 +19,7 @@ template <dtype T>
 tensor converted_to(tensor const& x) {
   return to(x, T);
 }
-/// `alpha * y`, as `add` and `sub` have it.
+/// Returns `alpha * y`, as `add` and `sub` need it.
 inline tensor times_alpha(char const* op, tensor const& x, tensor const& y, tensor const& alpha) {
   bool const floats = has_derivatives(x.dtype()) || has_derivatives(y.dtype());
   if (is_floating(alpha.dtype()) && !floats)
@@ -36,7 +36,7 @@ inline tensor clamped(tensor const& x, tensor const& low, tensor const& high) {
   return high.defined() ? tensor(clamp(x, low, high)) : tensor(clamp(x, low));
 }
 
-/// Truth values of uint8 are uint8, as PyTorch keeps them for old programs' sake.
+/// Returns truth values as uint8 if `x` is uint8, as PyTorch does for compatibility.
 inline tensor in_uint8_as(tensor const& x, tensor const& y) {
   return x.dtype() == dtype::uint8 ? tensor(to(y, dtype::uint8)) : y;
 }
@@ -54,12 +54,12 @@ inline tensor without_nan(tensor const& x, std::optional<double> nan, std::optio
   if (high) return nan_to_num(x, n, *high);
   return low ? tensor(nan_to_num(x, n, none, *low)) : tensor(nan_to_num(x, n));
 }
-/// To a plain power, which C++ is asked for by `pow(x, n)`, and refuses as that does.
+/// Returns a power with a plain number as exponent, with the results and errors of `pow(x, n)` in C++.
 inline tensor to_power(tensor const& x, tensor const& n) {
   bool const whole = !has_derivatives(x.dtype()) && !has_derivatives(n.dtype());
   return whole ? pow(x, n.item<std::int64_t>()) : pow(x, n);
 }
-/// Of two floating numbers the default dtype is the result's.
+/// Returns a selection; if it is of two floating numbers, the result has the default dtype.
 inline tensor one_of_numbers(tensor const& mask, tensor const& a, tensor const& b) {
   tensor const r = where(mask, a, b);
   return is_floating(r.dtype()) ? tensor(to(r, get_default_dtype())) : r;

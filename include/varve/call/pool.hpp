@@ -3,7 +3,7 @@
 #include <varve/call/call.hpp>
 
 namespace varve::by_name {
-/// Pools, by name.
+/// Returns the call rows of pooling operators.
 std::span<call_row const> pools();
 } // namespace varve::by_name
 
@@ -16,7 +16,7 @@ std::span<call_row const> pools();
 namespace varve::by_name {
 VARVE_FIRST inline call_family const pool_family{&pools};
 
-/// One result, or two where the places are asked for.
+/// Returns one result, or two if the positions are requested.
 inline argument::list with_places(std::pair<tensor, tensor> const& y, bool places) {
   return places ? argument::list{y.first, y.second} : argument::list{y.first};
 }
@@ -29,7 +29,7 @@ tensor avg_pooled(tensor const& x, dims k, dims s, dims p, bool ceil, bool count
   if (divisor && *divisor == 0) refuse::argument_is_invalid("avg_pool", "the divisor must not be 0");
   return detail::avg_pool_of<N>{}(x, k, s, p, dims{ceil}, count, divisor.value_or(0));
 }
-/// Sizes of which some may be None.
+/// Returns output sizes, in which None becomes -1.
 inline dims sizes_or_none(argument const& a) {
   auto const one = [](argument const& e) {
     if (!e.is_none() && (!e.is<extent>() || e.as<extent>() < 0))
@@ -41,7 +41,7 @@ inline dims sizes_or_none(argument const& a) {
   for (argument const& e : a.as<argument::list>()) r.push_back(one(e));
   return r;
 }
-/// Numbers of which one stands for all.
+/// Returns n numbers; a single number is repeated.
 inline std::vector<double> numbers_of(argument const& a, int n) {
   std::vector<double> r;
   if (a.is<argument::list>())
@@ -87,7 +87,7 @@ template <int N>
 argument::list adaptive_max_pooled(tensor const& x, argument const& s, bool places) {
   return with_places(detail::adaptive_max_pool_of<N>{}(x, sizes_or_none(s)), places);
 }
-/// What a max pool left out is 0.
+/// Returns the inverse of a max pool, with 0 at all positions that were not a maximum.
 template <int N>
 tensor unpooled(tensor const& x, tensor const& at, dims k, dims s, dims p, std::optional<dims> size) {
   k = detail::pool_facts<N>::wide(k), s = s.n ? detail::pool_facts<N>::wide(s) : k, p = detail::pool_facts<N>::wide(p);
@@ -104,11 +104,11 @@ tensor unpooled(tensor const& x, tensor const& at, dims k, dims s, dims p, std::
   for (extent e : spatial) whole.push_back(e);
   tensor const into = new_zeros(x, flat);
   int const last = flat.n - 1;
-  // written, not added: the same place may be named twice
+  // Written, not added, because windows may share a maximum.
   return reshape(tensor(scatter(into, dims{last}, reshape(at, rows), reshape(x, rows))), whole);
 }
 
-/// What came from each window goes to the element that was its greatest.
+/// Adds the gradient of each window to the element that was its maximum.
 inline tensor spread_over_greatest(tensor const& g, tensor const& x, tensor const& at) {
   if (!(g.sizes() == at.sizes()) || x.dim() < 3 || g.dim() != x.dim())
     refuse::shapes_do_not_match("max_pool2d_with_indices_backward", g.sizes(), at.sizes());

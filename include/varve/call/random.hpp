@@ -3,7 +3,7 @@
 #include <varve/call/call.hpp>
 
 namespace varve::by_name {
-/// Random numbers, by name: all draw from the thread's generator.
+/// Returns the call rows of random numbers, which all use the thread's generator.
 std::span<call_row const> random_numbers();
 } // namespace varve::by_name
 

@@ -3,7 +3,7 @@
 #include <varve/call/call.hpp>
 
 namespace varve::by_name {
-/// Reductions, softmax and its kin, by name.
+/// Returns the call rows of reductions, softmax and similar operators.
 std::span<call_row const> reductions();
 } // namespace varve::by_name
 
@@ -17,10 +17,10 @@ std::span<call_row const> reductions();
 namespace varve::by_name {
 VARVE_FIRST inline call_family const reduction_family{&reductions};
 
-/// An operand in the dtype that a call asks for.
+/// Returns an operand in the requested dtype.
 inline tensor in_dtype(tensor const& x, std::optional<dtype> const& t) { return t ? tensor(to(x, *t)) : x; }
 
-/// `argmax` and `argmin`, over all elements or along one axis.
+/// Returns `argmax` or `argmin`, over all elements or along one axis.
 template <class Op>
 tensor place_of(tensor const& x, std::optional<index_t> a, bool k) {
   if (a) return Op{}(x, dims{*a}, dims{k});
@@ -28,7 +28,7 @@ tensor place_of(tensor const& x, std::optional<index_t> a, bool k) {
   for (int d = 0; d < kept.n; ++d) kept[d] = 1;
   return reshape(Op{}(x), k ? kept : dims{});
 }
-/// Truth values of uint8 are uint8, as PyTorch keeps them for old programs' sake.
+/// Returns truth values as uint8 if `x` is uint8, as PyTorch does for compatibility.
 template <class Op>
 tensor truth(tensor const& x, dims a, bool k) {
   tensor const y = Op{}(x, a, dims{k});
@@ -71,7 +71,7 @@ two_tensors spread_mean_of_all(tensor const& x, bool u) {
 VARVE_LIBRARY std::span<call_row const> reductions() {
   using enum call_forms;
   using type = std::optional<dtype>;
-  using axes = dims; // none or [] are all
+  using axes = dims; // none or [] means all axes
   static call_row const rows[] = {
       {"sum(Tensor self, *, ScalarType? dtype=None) -> Tensor",
        +[](tensor const& x, type t) -> tensor { return sum(in_dtype(x, t)); }, out},
@@ -149,7 +149,7 @@ VARVE_LIBRARY std::span<call_row const> reductions() {
        }},
       {"norm(Tensor input, str p='fro', int[1]? dim=None, bool keepdim=False) -> Tensor",
        +[](tensor const& x, std::string const& p, dims a, bool k) -> tensor {
-         if (p == "nuc") { // of matrices: the sum of singular values
+         if (p == "nuc") { // the sum of singular values of matrices
            if (a.n != 2 && !(a.n == 0 && x.dim() == 2)) refuse::argument_is_invalid("norm", "'nuc' is of two axes");
            dims const two = a.n ? a : dims{0, 1};
            tensor const y = sum(svdvals(movedim(x, two, dims{-2, -1})), dims{-1});

@@ -7,13 +7,14 @@
 #include <tuple>
 
 /// @file
-/// What a table of calls by name is made of: a row is a schema in PyTorch's notation and the function that it calls.
-/// The types of the function's parameters say how arguments are handed over, so that a row is one line.
+/// The rows of tables for calls by name: a schema in PyTorch's notation and the function that it calls. The types of
+/// the function's parameters determine how arguments are converted, so that most rows are one line.
 namespace varve {
 
-/// Forms that follow from a row: `name_`, which writes the result into the first argument, and `out=`, which writes it
-/// into a tensor, converted or only of the very dtype; and `variadic`, whose only argument by place is a list of
-/// tensors that may be written one by one.
+/// The forms of a call that a row provides besides the plain one. `in_place`: `name_` writes the result into the first
+/// argument. `out`: `out=` writes the result into a tensor and converts it; `out_of_its_dtype` requires the same dtype.
+/// `both`: `in_place` and `out`. `variadic`: the only positional argument is a list of tensors, which may be passed one
+/// by one.
 enum class call_forms : unsigned char {
   plain = 0,
   in_place = 1,
@@ -24,7 +25,7 @@ enum class call_forms : unsigned char {
 };
 
 namespace detail {
-/// What an argument holds, which a schema of `Any` has not made sure of.
+/// Returns the value of an argument, and throws if it has another type, which a schema type of `Any` does not exclude.
 template <class T>
 T const& held(argument const& a, char const* kind) {
   if (!a.is<T>())
@@ -32,11 +33,11 @@ T const& held(argument const& a, char const* kind) {
         ("varve: a call by name: an argument wants " + std::string(kind) + ", not " + a.kind()).c_str());
   return a.as<T>();
 }
-/// How an argument is handed to a parameter of type `T`: `code` says which types of schemas it serves.
+/// The conversion of an argument to a parameter of type `T`. `code` tells which schema types fit.
 template <class T>
 struct parameter;
 template <>
-struct parameter<tensor> { // numbers as plain numbers; undefined for None
+struct parameter<tensor> { // numbers become plain numbers; None becomes undefined
   static constexpr char code = 't';
   static tensor of(argument const& a) {
     if (a.is<tensor>()) return a.as<tensor>();
@@ -98,7 +99,7 @@ struct parameter<dtype> {
   static dtype of(argument const& a) { return a.as<dtype>(); }
 };
 template <>
-struct parameter<argument> { // as it is
+struct parameter<argument> { // unchanged
   static constexpr char code = 'a';
   static argument const& of(argument const& a) { return a; }
 };
@@ -129,11 +130,12 @@ inline constexpr char parameter_codes[] = {parameter<std::remove_cvref_t<A>>::co
 } // namespace detail
 
 /// A row: `{"softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", f, call_forms::out, "nn.softmax"}`.
-/// `f` is a function, or a lambda after `+`, of tensors (which plain numbers and `Scalar`s become as well, and None as
-/// an undefined one), `std::vector<tensor>`, `dims`, `extent`, `double`, `bool`, `std::string`, `dtype`, an
-/// `std::optional` of these, or `argument`, and gives one of these, a tuple of them, a list, or nothing. Arguments
-/// about devices, layouts, memory formats and generators are not handed over. After the forms other names of the
-/// operator, with blanks between them.
+///
+/// `f` is a function, or a lambda after `+`. Its parameters are `tensor`, `std::vector<tensor>`, `dims`, `extent`,
+/// `double`, `bool`, `std::string`, `dtype`, a `std::optional` of these, or `argument`. Plain numbers and `Scalar`s are
+/// passed to `tensor` parameters too, and None as an undefined tensor. `f` returns one of these types, a tuple of them,
+/// a list, or nothing. Arguments about devices, layouts, memory formats and generators are not passed. The last element
+/// lists other names of the operator, separated by blanks.
 struct call_row {
   char const* schema;
   void (*function)();
@@ -150,15 +152,15 @@ struct call_row {
   call_row(char const* text, R (*f)(A...), char const* names) : call_row(text, f, call_forms::plain, names) {}
 };
 
-/// The rows of one family. A family of a program's own: `call_family const mine{&rows};`, for as long as the program
-/// runs.
+/// The rows of one family. To add a family, define `call_family const mine{&rows};` in your program. It must live until
+/// the program ends.
 struct call_family {
   std::span<call_row const> (*rows)();
   call_family const* next;
   explicit call_family(std::span<call_row const> (*f)()) : rows(f), next(first()) { first() = this; }
   call_family(call_family const&) = delete;
   call_family& operator=(call_family const&) = delete;
-  /// The list of all, the last that was made first.
+  /// Returns the head of the list of all families, the newest one.
   static call_family const*& first() {
     static constinit call_family const* list = nullptr;
     return list;

@@ -3,7 +3,7 @@
 #include <varve/call/call.hpp>
 
 namespace varve::by_name {
-/// Embeddings and grids, by name.
+/// Returns the call rows of embeddings and grid samplings.
 std::span<call_row const> samplings();
 } // namespace varve::by_name
 
@@ -31,7 +31,7 @@ inline tensor sampled_at(tensor const& x, tensor const& grid, std::string const&
   if (x.dim() == 5) return grid_sample<3>(x, grid, how, beyond, corners.value_or(false));
   return grid_sample<2>(x, grid, how, beyond, corners.value_or(false));
 }
-/// The index and the weight may be turned round, as in PyTorch.
+/// Calls `embedding_bag`, with index and weight in either order, as in PyTorch.
 inline tensor bags(tensor const& index, tensor const& weight, tensor const& offsets, std::optional<double> most,
                    double p, bool by_count, std::string const& mode, bool sparse, tensor const& each, bool with_end,
                    std::optional<index_t> padding) {

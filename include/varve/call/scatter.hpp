@@ -3,7 +3,7 @@
 #include <varve/call/call.hpp>
 
 namespace varve::by_name {
-/// What writes by index, and indices of several dimensions, by name.
+/// Returns the call rows of operators that write by index, and of indices of several dimensions.
 std::span<call_row const> scattering();
 } // namespace varve::by_name
 
@@ -19,7 +19,7 @@ VARVE_FIRST inline call_family const scatter_family{&scattering};
 inline tensor scattered(tensor const& x, index_t a, tensor const& i, tensor const& s) {
   return scatter(x, dims{a}, i, s);
 }
-/// A number at all places of an index.
+/// Expands a number to all positions of an index.
 inline tensor number_for(tensor const& x, tensor const& i, tensor const& v) {
   return expand(as_element("scatter", x, v), i.dim() || i.numel() != 1 ? i.sizes() : dims{});
 }
@@ -42,7 +42,7 @@ inline tensor added_slices(tensor const& x, index_t a, tensor const& i, tensor c
   return index_add(x, dims{a}, i, plain ? s : tensor(to(mul(s, alpha), s.dtype())));
 }
 
-/// `a:b:c` of a text as Python slices.
+/// Returns a Python slice, which a text describes as `a:b:c`.
 inline tensor sliced(tensor const& x, int a, std::string const& text) {
   dims part{0, end, 1};
   int k = 0, digits = 0;
@@ -67,7 +67,7 @@ inline tensor tensor_of_list(argument::list const& all) {
                                            : tensor(add(zeros(dims{}, dtype::int64), detail::held<extent>(e, "int"))));
   return parts.empty() ? zeros(dims{0}, dtype::int64) : tensor(stack(parts, dims{0}));
 }
-/// `x[index]`: a number, None, a tensor, a list of whole numbers, a text `a:b:c`, or a list of these.
+/// Returns `x[index]`. The index is a number, None, a tensor, a list of integers, a text `a:b:c`, or a list of these.
 inline tensor subscripted(tensor const& in, argument const& index) {
   bool several = false;
   if (index.is<argument::list>())
@@ -75,7 +75,7 @@ inline tensor subscripted(tensor const& in, argument const& index) {
   argument::list const parts = several ? index.as<argument::list>() : argument::list{index};
   std::vector<tensor> at;
   bool any = false;
-  int axis = 0; // of what the next part is about
+  int axis = 0; // the axis of the next part
   tensor x = in;
   for (argument const& e : parts)
     if (e.is<extent>()) x = select(x, dims{axis}, dims{e.as<extent>()});

@@ -3,7 +3,7 @@
 #include <varve/call/call.hpp>
 
 namespace varve::by_name {
-/// Scans, sorts, selections and counts, by name.
+/// Returns the call rows of scans, sorts, selections and counts.
 std::span<call_row const> sorted_and_scanned();
 } // namespace varve::by_name
 
@@ -19,7 +19,7 @@ VARVE_FIRST inline call_family const sorting_family{&sorted_and_scanned};
 using two_results = std::tuple<tensor, tensor>;
 
 inline tensor in_type(tensor const& x, std::optional<dtype> const& t) { return t ? tensor(to(x, *t)) : x; }
-/// What is scanned in a dtype; whole numbers of another than int64 in their own.
+/// Returns a scan in the requested dtype, also if the operator widens integers to int64.
 template <class Op>
 tensor scanned(tensor const& x, index_t a, std::optional<dtype> t) {
   tensor const y = Op{}(in_type(x, t), dims{a});
@@ -34,7 +34,7 @@ inline two_results sorted_stably(tensor const& x, std::optional<bool>, index_t a
   return sorted(x, a, descending);
 }
 inline tensor order(tensor const& x, index_t a, bool descending) { return argsort(x, dims{a}, dims{descending}); }
-/// Of all elements, of which those that are equal share the derivative, as those of `amax` do.
+/// Returns the median of all elements. Equal elements share its derivative, as for `amax`.
 template <class Op>
 tensor middle_of_all(tensor const& x) {
   if (x.numel() == 0) return add(zeros(dims{}, x.dtype()), std::numeric_limits<double>::quiet_NaN());
@@ -46,7 +46,7 @@ template <class Op>
 two_results middle_along(tensor const& x, index_t a, bool k) {
   return Op{}(x, dims{a}, dims{k});
 }
-/// Quantiles of all elements or along an axis; those of a vector stand in front.
+/// Returns quantiles of all elements or along an axis. If `q` is a vector, its axis comes first.
 template <bool SkipNan>
 tensor quantiles(tensor const& x, tensor const& q, std::optional<index_t> a, bool k, std::string const& how) {
   using enum quantile_method;
@@ -91,7 +91,7 @@ inline tensor masked_median(tensor const& x, index_t a, bool k, std::optional<dt
   if (!mask.defined()) return nanmedian(v, dims{a}, dims{k}).first;
   return nanmedian(where(mask, v, std::numeric_limits<double>::quiet_NaN()), dims{a}, dims{k}).first;
 }
-/// The counts, and after them the edges of each column.
+/// Returns the counts, then the edges of each column.
 inline argument::list histogram_of_rows(tensor const& x, argument const& bins, argument const& range,
                                         tensor const& weight, bool density) {
   if (x.dim() < 2) refuse::argument_is_invalid("histogramdd", "rows of coordinates are expected");
@@ -119,7 +119,7 @@ inline argument::list histogram_of_rows(tensor const& x, argument const& bins, a
   return r;
 }
 
-/// The histogram of all elements in `bins` equal parts of a range; without a range, of what the elements range over.
+/// Returns the histogram of all elements in `bins` equal parts of a range; by default the range of the elements.
 inline two_results histogram_of_parts(tensor const& x, index_t bins, argument const& range, tensor const& weight,
                                       bool density) {
   if (range.is_none()) {

@@ -3,7 +3,7 @@
 #include <varve/call/call.hpp>
 
 namespace varve::by_name {
-/// Operators of whole numbers, roundings, angles and special functions, by name.
+/// Returns the call rows of integer operators, roundings, angles and special functions.
 std::span<call_row const> special_functions();
 } // namespace varve::by_name
 
@@ -21,7 +21,7 @@ std::span<call_row const> special_functions();
 namespace varve::by_name {
 VARVE_FIRST inline call_family const special_family{&special_functions};
 
-/// The quotient, rounded as a text says.
+/// Returns the quotient, rounded as the mode says.
 inline tensor quotient(tensor const& x, tensor const& y, std::optional<std::string> const& mode) {
   if (!mode) return div(x, y);
   if (*mode == "floor") return floor_divide(x, y);
@@ -29,7 +29,7 @@ inline tensor quotient(tensor const& x, tensor const& y, std::optional<std::stri
   refuse::argument_is_invalid("div", "the rounding mode is None, 'trunc' or 'floor'");
 }
 
-/// The order and the value may be turned round, as the method of a tensor has them.
+/// Calls `polygamma` with order and value in either sequence, since PyTorch's tensor method has the value first.
 inline tensor derivative_of_digamma(argument const& n, argument const& x) {
   if (n.is<tensor>() && x.is<extent>()) return derivative_of_digamma(x, n);
   return polygamma(static_cast<index_t>(detail::held<extent>(n, "int")), detail::held<tensor>(x, "Tensor"));

@@ -3,7 +3,7 @@
 #include <varve/call/call.hpp>
 
 namespace varve::by_name {
-/// Views, joins and splits, by name.
+/// Returns the call rows of views, joins and splits.
 std::span<call_row const> views();
 } // namespace varve::by_name
 
@@ -20,7 +20,7 @@ std::span<call_row const> views();
 namespace varve::by_name {
 VARVE_FIRST inline call_family const view_family{&views};
 
-/// `reshape` where strides allow a view, which `view` promises.
+/// Returns `reshape` as a view, which `view` promises. Refuses strides that do not allow it.
 inline tensor viewed_as(tensor const& x, dims const& sizes) {
   if (!detail::reshaped(detail::memory_layout(x), detail::resolve_shape(sizes, x.sizes())).expressible)
     refuse::argument_is_invalid("view", "the strides of the tensor do not allow this shape; use reshape");
@@ -41,7 +41,7 @@ inline tensors copies(tensors x) {
   for (tensor& t : x) t = clone(t);
   return x;
 }
-/// `hsplit` and its kin: a number of equal parts, or where they begin.
+/// Splits like `hsplit`, `vsplit` and `dsplit`: into equal parts, or at given positions.
 template <int Axis, int Least>
 tensors split_evenly(tensor const& x, index_t n) {
   if (x.dim() < Least) refuse::argument_is_invalid("split", "the tensor has too few dimensions");
@@ -56,7 +56,7 @@ tensors split_between(tensor const& x, dims at) {
   return split_at(x, at, dims{Axis == 1 && x.dim() == 1 ? 0 : Axis});
 }
 
-/// Each slice as often as its own number says.
+/// Repeats each slice as often as its own count says.
 inline tensor repeated_by(tensor const& x, tensor const& n, index_t a) {
   if (n.dim() > 1 || is_floating(n.dtype()))
     refuse::argument_is_invalid("repeat_interleave", "the repeats are a vector of integers");
@@ -76,7 +76,7 @@ inline tensor repeated_by(tensor const& x, tensor const& n, index_t a) {
 inline tensor on_diagonal(tensor const& x, index_t o, index_t a, index_t b) {
   return diagonal(x, dims{o}, dims{a}, dims{b});
 }
-/// Several ranges as coordinates, along the axes of their number; `ij` or `xy`.
+/// Returns several ranges as coordinate grids, with `ij` or `xy` indexing.
 inline tensors grids(tensors x, std::string const& indexing) {
   if (indexing != "ij" && indexing != "xy") refuse::argument_is_invalid("meshgrid", "indexing is 'ij' or 'xy'");
   bool const turned = indexing == "xy" && x.size() > 1;
@@ -97,7 +97,7 @@ inline tensors grids(tensors x, std::string const& indexing) {
   if (turned) std::swap(x[0], x[1]);
   return x;
 }
-/// Where an axis has an index, as a mask that broadcasts.
+/// Returns a mask, which broadcasts, of the position `i` along an axis.
 inline tensor counted_along(tensor const& x, index_t a, extent i) {
   dims thin = x.sizes();
   int const k = wrap_axis(a, x.dim());
@@ -115,7 +115,7 @@ inline tensor select_scattered(tensor const& x, tensor const& y, index_t a, exte
   return where(at, to(reshape(y, thin), x.dtype()), x);
 }
 
-/// Axes padded to whole chunks, which become an axis of their own, and joined behind it.
+/// Pads axes to whole chunks, makes the chunks an axis of their own, and joins the tensors along the next axis.
 inline tensor chunks_joined(tensors x, index_t a, index_t n) {
   if (x.empty() || n < 1)
     refuse::argument_is_invalid("_chunk_cat", "tensors, and a positive number of chunks, are expected");
@@ -129,7 +129,7 @@ inline tensor chunks_joined(tensors x, index_t a, index_t n) {
     for (int d = t.dim() - 1; d > k; --d) pad.push_back(0).push_back(0);
     pad.push_back(0).push_back((n - t.sizes()[k] % n) % n);
     whole.push_back(n), whole.push_back(-1);
-    if (pad.n > 8) { // as many axes as margins are for
+    if (pad.n > 8) { // more axes than a padding can have
       dims flat = t.sizes().sub(0, k + 1);
       t = reshape(t, flat.push_back(-1));
       pad = dims{0, 0, 0, (n - t.sizes()[k] % n) % n};
@@ -138,7 +138,7 @@ inline tensor chunks_joined(tensors x, index_t a, index_t n) {
   }
   return cat(x, dims{k + 1});
 }
-/// Margins by the names of their modes; None of the value is 0.
+/// Pads with a mode by name; without a value, constant padding uses 0.
 inline tensor padded(tensor const& x, dims margins, std::string const& mode, tensor const& v) {
   if (mode == "constant") {
     if (!v.defined()) return constant_pad_nd(x, margins);
@@ -151,7 +151,7 @@ inline tensor padded(tensor const& x, dims margins, std::string const& mode, ten
     if (mode == names[k]) return pad(x, margins, dims{k + 1});
   refuse::argument_is_invalid("pad", "the mode is 'constant', 'reflect', 'replicate' or 'circular'");
 }
-/// All choices of r elements of a vector, in order.
+/// Returns all combinations of r elements of a vector, in order.
 inline tensor chosen(tensor const& x, index_t r, bool again) {
   if (x.dim() != 1 || r < 0)
     refuse::argument_is_invalid("combinations", "a vector, and a count that is not negative, are expected");
@@ -159,14 +159,14 @@ inline tensor chosen(tensor const& x, index_t r, bool again) {
   index_t const n = x.numel();
   dims all;
   for (index_t k = 0; k < r; ++k) all.push_back(n);
-  tensor rising = ones(all, dtype::bool_); // where places rise from one to the next
+  tensor rising = ones(all, dtype::bool_); // true where positions increase
   for (int k = 0; k + 1 < all.n; ++k) {
     dims first = all, second = all;
     for (int d = 0; d < all.n; ++d) first[d] = d == k ? n : 1, second[d] = d == k + 1 ? n : 1;
     tensor const u = reshape(arange(n), first), v = reshape(arange(n), second);
     rising = mul(rising, again ? tensor(le(u, v)) : tensor(lt(u, v)));
   }
-  index_t count = 1; // n over r, where a place may be taken again of n + r - 1
+  index_t count = 1; // n over r; n + r - 1 over r if repetition is allowed
   for (index_t k = 0; k < r; ++k) count = count * (again ? n + k : n - k) / (k + 1);
   tensor const at = nonzero_static(rising, count < 0 ? index_t{0} : count);
   return reshape(index_select(x, dims{0}, reshape(at, dims{-1})), at.sizes());

@@ -14,23 +14,23 @@ namespace varve {
 struct fast_math_t; // fast_math.hpp
 
 namespace detail {
-/// Plans a graph for running as a whole.
+/// A function that plans a graph so that it runs as a whole.
 using graph_fuser = fused_graph (*)(graph const&);
-/// ... as `fuse(graph)` does, or as `fuse(graph, How{})`. (Dependent, so that it is compiled where it is used.)
+/// Plans a graph by `fuse(graph)`, or by `fuse(graph, How{})`. (Dependent, so that it is compiled where it is used.)
 template <class How>
 fused_graph fused_by(graph const& g) {
   if constexpr (std::is_same_v<How, fast_math_t>) return fuse(static_cast<dependent<graph, How> const&>(g), How{});
   else return fuse(static_cast<dependent<graph, How> const&>(g));
 }
-/// What programs are: one fused program each, or the fastest of that, of steps of which some are fused, and of the
-/// function as it is.
+/// The form of compiled functions: always one fused program, or the fastest of a fused program, steps that are partly
+/// fused, and the function itself.
 enum class program_form : unsigned char { fused, fastest };
-/// Programs that are traced and fused.
+/// Returns programs that are traced and fused.
 template <class T = tensor>
 std::shared_ptr<function_programs> fused_programs(graph_fuser fuser, program_form form = program_form::fused);
 
 #if VARVE_DEFINES_CAPTURE
-/// Results in memory of their own.
+/// Returns the results in memory of their own: copies of those that share memory with an argument or another result.
 template <class T = tensor>
 boxed_args fresh_results(boxed_args const& y, boxed_args const& x) {
   boxed_args r;
@@ -42,8 +42,7 @@ boxed_args fresh_results(boxed_args const& y, boxed_args const& x) {
   }
   return r;
 }
-/// Which arguments a graph writes into: by themselves, or where they lie by rows through views, of which a reshape may
-/// be one.
+/// Returns the arguments that a graph writes: directly, or through views, including a reshape of row-major memory.
 inline list<int> arguments_written(graph const& g) {
   list<int> r;
   for (int n = 0; n < g.regions[0].node_count; ++n) {
@@ -53,34 +52,34 @@ inline list<int> arguments_written(graph const& g) {
   }
   return r;
 }
-/// Is anything in a graph of a dtype that fused loops have not: a small or a complex one?
+/// True if a graph uses a dtype that fused loops do not support: a small or a complex one.
 inline bool has_types_without_loops(graph const& g) {
   for (node const& n : g.nodes)
     if (is_compact(n.out.type) || is_complex(n.out.type)) return true;
   return false;
 }
-/// A fused program of a function, with what it wrote as further results.
+/// A fused program of a function; the new values of what it writes are further results.
 template <class T>
 struct fused_program final : compiled_program<T> {
   fused_graph run{nullptr};
-  list<int> written{};           // arguments and captures that further results are written into
-  list<int> touched{};           // ... and those that may be written into, where they do not lie by rows
-  boxed_function by_operators{}; // in place of `run`, where the graph has effects or dtypes that loops have not
+  list<int> written{};           // arguments and captures to which the further results are copied
+  list<int> touched{};           // arguments and captures that may be written; they must be row-major
+  boxed_function by_operators{}; // replaces `run` if the graph has effects, or dtypes that loops do not support
   std::string described = "fused as a whole";
-  bool as_it_is = false; // the function itself is faster
-  bool records = false;  // ... in a scope of `enable_grad`, whatever the mode around
+  bool as_it_is = false; // true if the function itself is faster
+  bool records = false;  // true if it has an `enable_grad` scope of its own
 
   std::string how() const override { return described; }
 
   boxed_args operator()(boxed_args const& in) const { return by_operators ? by_operators(in) : run(in); }
-  /// May it stand for the function, on these arguments and captured tensors?
+  /// True if the program may replace the function for these arguments and captured tensors.
   bool fits(boxed_args const& in) const {
     if (records)
       for (auto const& t : in)
         if (t.has_history()) return false;
     for (int at : touched)
       if (!in[at].is_contiguous()) return false;
-    for (int at : written) // the trace took them for apart
+    for (int at : written) // the trace assumed separate memory
       for (int k = 0; k < in.size(); ++k)
         if (k != at && in[k].shares_storage(in[at])) return false;
     return true;
@@ -99,7 +98,7 @@ public:
     if (!run_plainly(call.arguments)) return false;
     auto const v = this->found_or_made(call);
     if (static_cast<fused_program<T> const&>(*v->made).as_it_is || !run_plainly(v->captured)) return false;
-    boxed_args& in = call.arguments; // and captured tensors
+    boxed_args& in = call.arguments; // arguments, then captured tensors
     for (auto const& t : v->captured) in.push_back(t);
     auto const& p = static_cast<fused_program<T> const&>(*v->made);
     if (!p.fits(in)) return false;
@@ -110,7 +109,7 @@ public:
     return true;
   }
   void prepare(boxed_call const& call) override {
-    disable_modes const unseen; // what runs then has them (CE-2)
+    disable_modes const unseen; // modes are on again when the function runs later
     program_versions<T>::prepare(call);
   }
 
@@ -121,7 +120,7 @@ private:
   typename program_versions<T>::program make(boxed_call const& call, boxed_args& captured) const override {
     auto r = std::make_shared<fused_program<T>>();
     numbers_read<T> read;
-    using G = dependent<graph, T>; // what is known without T compilers may instantiate without a use
+    using G = dependent<graph, T>; // some compilers instantiate code that does not depend on T even if unused
     double const missed = whole_time_missed;
     std::uint64_t const layers = next_layer_id();
     G const g =
@@ -140,7 +139,7 @@ private:
     } else if (form_ == program_form::fused || !choose(*r, whole, transforms, misses)) r->run = fuser_(whole);
     return r;
   }
-  /// Are its results values of their own, no views of arguments nor of each other?
+  /// True if all results have memory of their own: no views of arguments or of each other.
   static bool gives_fresh_results(graph const& g) {
     int const* const results = g.results.data() + g.regions[0].result_first;
     for (int k = 0; k < g.regions[0].result_count; ++k) {
@@ -151,10 +150,11 @@ private:
     }
     return true;
   }
-  /// Takes steps, or the function as it is, where one fused program would be slower. `transforms`: the function applies
-  /// some, which a program has behind it. `misses`: nanoseconds of calls that take fewer passes than their operators.
+  /// Chooses steps, or the function itself, where one fused program would be slower. `transforms`: the function applies
+  /// transforms, whose cost a program does not have. `misses`: nanoseconds that the function would save by composites
+  /// that run in one kernel if it is called directly.
   static bool choose(fused_program<T>& r, graph const& whole, bool transforms, double misses) {
-    constexpr index_t few = 1024; // elements, for which calls cost more than passes
+    constexpr index_t few = 1024; // elements; below this, calls cost more than passes over memory
     bool draws = false;
     for (node const& n : whole.nodes) {
       if (n.regions_count > 0 || n.function >= 0 || n.op == &sym_numel_handle || n.op == &getitem_handle) return false;
@@ -192,22 +192,32 @@ template std::shared_ptr<function_programs> fused_programs<tensor>(graph_fuser, 
 #endif
 } // namespace detail
 
-/// `auto fast = compile(f); tensor y = fast(x);`: traces `f` at the dtypes and sizes of its first arguments and makes a
-/// program of it, which runs from then on. A program is what is fastest: fused as a whole (`fuse(graph)`); steps, which
-/// are operators by their own kernels and groups of elementwise ones that are fused; or, where nothing would be faster,
-/// `f` itself at each call. `explain(x)` says which. Arguments of other dtypes or sizes are traced anew, once, and so
-/// where `is_contiguous()`, `requires_grad()` or `is_grad_enabled()` would answer otherwise: the 64 programs that were
-/// called last are kept. Arguments are tensors, or trees of them in which numbers are constants; results may be a tree
-/// of tensors, all fresh, or nothing. Tensors that `f` captures are inputs: what is in them counts at each call, not at
-/// the first; write into them (`copy_`), for another tensor that is assigned to a captured variable later need not be
-/// seen, nor what `f` asks of a captured tensor that no operator is called on (`defined()`, sizes). Where it reads a
-/// captured tensor as a number (`item()`, an `if`), it is traced again when that has changed; reading its memory
-/// (`data()`) is refused. The trace runs on copies: nothing is written or drawn but by the program, and what it writes
-/// into arguments and captured tensors is written when all is computed. Branches of C++ control flow are those of the
-/// trace: use `where` or `cond` where they depend on values of arguments. Functions with effects (`print`), or with
-/// values of small or complex dtypes on the way, run operator by operator. Gradients: `compile(grad(f))`.
-/// Where transforms, modes or autograd watch, the call runs `f` itself, operator by operator. Errors: those of
-/// `make_fx` and `fuse(graph)` at the first call. `set_default_backend` has it do what `compile(f, backend)` does.
+/// Compiles a function of tensors at run time: `auto fast = compile(f); tensor y = fast(x);`.
+///
+/// The first call traces `f` for the dtypes and sizes of its arguments and makes a program, which later calls run. The
+/// program is the fastest of three forms. `explain(x)` tells which one was chosen:
+/// - one fused program (`fuse(graph)`);
+/// - steps: operators with kernels of their own, and fused groups of elementwise operators;
+/// - `f` itself at each call, if nothing else would be faster.
+///
+/// Other dtypes or sizes of arguments are traced anew, once. So are arguments for which `is_contiguous()`,
+/// `requires_grad()` or `is_grad_enabled()` differs. The 64 programs that were called last are kept. Arguments are
+/// tensors, or trees of them in which numbers are constants. Results may be nothing or a tree of tensors, all in fresh
+/// memory.
+///
+/// Tensors that `f` captures are inputs, whose contents are read at each call. To change one, write into it (`copy_`):
+/// a tensor that is assigned to a captured variable later may go unnoticed. So may properties of a captured tensor on
+/// which no operator is called (`defined()`, sizes). If `f` reads a captured tensor as a number (`item()`, an `if`), a
+/// changed number causes a new trace. Reading its memory (`data()`) is refused.
+///
+/// The trace runs on copies: only the program writes or draws random numbers. It writes into arguments and captured
+/// tensors when everything is computed. Branches of C++ control flow are those of the trace; use `where` or `cond` if
+/// they depend on elements of arguments. Functions with effects (`print`), or with intermediate values of small or
+/// complex dtypes, run operator by operator.
+///
+/// For gradients, use `compile(grad(f))`. Under transforms, modes or autograd that must see the operators, the call
+/// runs `f` itself. The first call throws the errors of `make_fx` and `fuse(graph)`. After `set_default_backend`, this
+/// function is `compile(f, backend)`.
 template <class F>
 auto compile(F f) {
   auto const other = detail::default_programs.load(std::memory_order_acquire);
@@ -215,12 +225,13 @@ auto compile(F f) {
       std::move(f),
       other ? other() : detail::fused_programs<>(&detail::fused_by<dependent<void, F>>, detail::program_form::fastest));
 }
-/// ... fused in another way: `compile(f, fast_math)`.
+/// Compiles a function with `fuse(graph, fast_math)`: `compile(f, fast_math)`. Its programs are always fused as a
+/// whole.
 template <class F, std::same_as<fast_math_t> How>
 auto compile(F f, How) {
   return compiled_function<F>(std::move(f), detail::fused_programs<>(&detail::fused_by<How>));
 }
-/// ... and makes the program for these arguments at once.
+/// Compiles a function and makes its program for these arguments at once.
 template <class F, class... X>
   requires(sizeof...(X) > 0 && (std::is_same_v<X, tensor> && ...))
 auto compile(F f, X const&... x) {
@@ -229,8 +240,8 @@ auto compile(F f, X const&... x) {
   return r;
 }
 
-/// What `fuse(f)` gives of a function that captures: on tensors `compile(f)`, since the compiler cannot see what is
-/// captured; static values are refused.
+/// The result of `fuse(f)` for a function that captures. Calls on tensors work as those of `compile(f)`, since captured
+/// values are not known at compile time. Calls on static values do not compile.
 template <class F>
 class fused_with_captures : public compiled_function<F> {
 public:
@@ -253,22 +264,23 @@ public:
   }
 };
 
-/// `auto fast = fuse([&](auto const& x) { return x * w; });`: a function that captures, for calls on tensors: it is
-/// planned at its first call, as by `compile(f)`. What holds there holds here: captured tensors are inputs of every
-/// call, captured numbers constants of the first. On static values it is refused by the compiler.
+/// Fuses a function that captures, for calls on tensors: `auto fast = fuse([&](auto const& x) { return x * w; });`. It
+/// is planned at its first call, with the rules of `compile(f)`: captured tensors are inputs of every call, captured
+/// numbers are constants of the first. Calls on static values do not compile.
 template <class F>
   requires(!std::is_empty_v<F> && !std::is_same_v<F, graph>)
 auto fuse(F const& f) {
   return fused_with_captures<F>(f, detail::fused_programs<>(&detail::fused_by<dependent<void, F>>));
 }
-/// ... `fuse(f, table_driven)`: programs made at run time are tables always.
+/// Fuses a function that captures: `fuse(f, table_driven)`. Programs made at run time are always tables, so `How`
+/// changes nothing.
 template <class F, loop::execution How>
   requires(!std::is_empty_v<F> && !std::is_same_v<F, graph>)
 auto fuse(F const& f, How) {
   return fuse(f);
 }
 
-/// ... `fuse(f, fast_math)`, likewise.
+/// Fuses a function that captures, with relaxed floating-point rules: `fuse(f, fast_math)`.
 template <class F, std::same_as<fast_math_t> How>
   requires(!std::is_empty_v<F> && !std::is_same_v<F, graph>)
 auto fuse(F const& f, How) {

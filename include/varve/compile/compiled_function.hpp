@@ -12,29 +12,30 @@ namespace detail {
 class function_programs {
 public:
   virtual ~function_programs() = default;
-  /// Runs a call by a program, which is made if none fits: gives the results, and the structure of their tree in
-  /// `call.returned`. False: nothing was run, and the function itself is to be called.
+  /// Runs a call by a program, which is made if none fits. Sets the results, and the structure of their tree in
+  /// `call.returned`. Returns false if nothing was run, so that the caller must call the function itself.
   virtual bool run(boxed_call& call, boxed_args& results) = 0;
   /// Makes a program for a call if none fits, and runs nothing.
   virtual void prepare(boxed_call const& call) = 0;
   virtual std::size_t size() const = 0;
-  /// What a call would run, and if nothing, why not the program that was called last.
+  /// Returns what a call would run. If there is no program for it, returns why the last one called does not fit.
   virtual std::string explain(boxed_call const& call) const = 0;
 };
-/// What `compile(f)` makes programs with where `set_default_backend` says so; null: as `compile` describes.
+/// A function that makes the programs of `compile(f)` after `set_default_backend`; null for the default that `compile`
+/// describes.
 using programs_maker = std::shared_ptr<function_programs> (*)();
 inline constinit std::atomic<programs_maker> default_programs = nullptr;
 } // namespace detail
 
-/// A function of tensors that runs as programs which are made of it when it is called: what `compile` and
-/// `aot_function` return. Threads may share it; copies share the programs.
+/// A function of tensors that runs as programs, which are made when it is called: the result of `compile` and
+/// `aot_function`. Threads may share it; copies share the programs.
 template <class F>
 class compiled_function {
 public:
   explicit compiled_function(F f, std::shared_ptr<detail::function_programs> programs)
       : f_(std::move(f)), programs_(std::move(programs)) {}
 
-  /// Arguments are tensors, or trees in which numbers are constants of the program.
+  /// Calls the function. Arguments are tensors, or trees in which numbers are constants of the program.
   template <class... X>
     requires(detail::compilable<X>() && ...)
   auto operator()(X const&... x) const {
@@ -49,10 +50,10 @@ public:
   void prepare(X const&... x) const {
     programs_->prepare(detail::boxed_call_with<X...>(&f_, &detail::run_boxed<F, X...>, x...));
   }
-  /// For how many kinds of arguments a program is kept.
+  /// Returns the number of programs that are kept, one for each kind of arguments.
   std::size_t versions() const { return programs_->size(); }
-  /// What a call with these arguments would run: a program that is kept, or another one and why. Runs nothing. (Where
-  /// transforms, modes or autograd watch, calls run the function itself.)
+  /// Returns what a call with these arguments would run: a program that is kept, or a new one and the reason. Runs
+  /// nothing. (Under transforms, modes or autograd, calls may run the function itself.)
   template <class... X>
   std::string explain(X const&... x) const {
     return programs_->explain(detail::boxed_call_with<X...>(&f_, &detail::run_boxed<F, X...>, x...));

@@ -7,13 +7,13 @@
 #include <vector>
 
 /// @file
-/// A graph run in steps: operators by the kernels that they have on tensors, and what is elementwise between them
-/// fused.
+/// A graph that runs in steps: operators run by their kernels on tensors, and the elementwise operators between them
+/// are fused.
 namespace varve::detail {
 
 #if VARVE_DEFINES_CAPTURE
-/// How the nodes of a graph are run in steps. Elementwise nodes are of the first level at which all that they are
-/// computed from is there; those of one level are one group. Operators of a level run before its group.
+/// The division of a graph into steps. An elementwise node belongs to the first level at which all its operands are
+/// available. The elementwise nodes of one level form a group. Other operators of a level run before its group.
 template <class G>
 class steps_of_graph {
 public:
@@ -22,10 +22,10 @@ public:
   list<part> is{};
   list<int> level{};
   using nodes_of_level = dependent<std::vector<int>, G>;
-  std::vector<nodes_of_level> at_level{}; // the single and the elementwise nodes of each, in order
-  list<char> read_outside{};              // of the group: by operators, other groups, and as a result
+  std::vector<nodes_of_level> at_level{}; // single and elementwise nodes of each level, in order
+  list<char> read_outside{};              // by operators or other groups, or as a result
   int singles = 0;
-  index_t largest = 0; // value that is computed
+  index_t largest = 0; // largest number of elements of a computed value
 
   explicit steps_of_graph(G const& graph_) : g(graph_), read_outside(graph_.nodes.size(), 0) {
     list<operator_class> const what = identify(g);
@@ -47,9 +47,9 @@ public:
   }
   int input(int n, int k) const { return g.edges[g.nodes[n].first + k]; }
   int result(int k) const { return g.results[g.regions[0].result_first + k]; }
-  /// Nanoseconds that the group of a level takes less when it is fused than operator by operator: each operator costs a
-  /// call, and what it gives ways to the cache and back; rows beside columns are slower in blocks. Measured on one
-  /// machine; what matters is that small groups do not gain.
+  /// Returns the nanoseconds by which fusing the group of a level is faster than running it operator by operator. Each
+  /// operator costs a call, and its result must travel to the cache and back. Rows beside columns are slower in blocks.
+  /// The constants were measured on one machine; it matters that small groups do not gain.
   double gain(std::vector<int> const& of_level) const {
     double r = -250;
     for (int n : of_level) {
@@ -67,7 +67,7 @@ public:
     }
     return r;
   }
-  /// The node whose elements a reshape or an expansion shows.
+  /// Returns the node whose elements a reshape or an expansion shows.
   int base(int n) const {
     while (is[n] == part::free) n = input(n, 0);
     return n;
@@ -86,14 +86,15 @@ private:
   }
 };
 
-/// The steps, ready to run, of a graph whose operators are known for tensors. (Templates, to cost nothing unless used.)
+/// The steps of a graph whose operators all have kernels on tensors, ready to run. (Templates, so that they cost
+/// nothing unless used.)
 template <class G>
 class stepped_program {
   using steps = steps_of_graph<G>;
   using part = typename steps::part;
 
 public:
-  int fused = 0; // groups
+  int fused = 0; // number of fused groups
   std::size_t size() const { return steps_.size(); }
 
   stepped_program(G const& g, steps const& s) : slots_(s.is.size()) {
@@ -141,10 +142,10 @@ public:
 
 private:
   struct step {
-    fused_graph fused{nullptr};      // of a group
-    op_table const* table = nullptr; // of an operator
+    fused_graph fused{nullptr};      // for a group
+    op_table const* table = nullptr; // for an operator
     attributes at{};
-    std::vector<int> in{}, out{}, last{}; // values read, made, and not needed any more
+    std::vector<int> in{}, out{}, last{}; // values that are read, computed, and used for the last time
   };
   std::size_t slots_;
   int inputs_ = 0;
@@ -153,7 +154,7 @@ private:
   std::vector<char> shows_constant_{}; // results that are constants of the program, or views of them
   std::vector<step> steps_{};
 
-  /// An operator of its own; before it the views that show it its operands.
+  /// Adds an operator as a step of its own, after the views that make its operands.
   void add(steps const& s, int n, list<char>& made) {
     if (made[n] || s.is[n] == part::given) return;
     node const& nd = s.g.nodes[n];
@@ -187,17 +188,18 @@ private:
     ++fused;
     steps_.push_back(std::move(one));
   }
-  /// What the group reads from outside, behind reshapes and expansions, becomes an argument.
+  /// Makes a value that the group reads from outside an argument of the group. Reshapes and expansions become part of
+  /// the group.
   void add_input(steps const& s, int n, int of_level, list<char>& made, list<int>& now, graph_builder& b, step& one) {
     int const from = s.base(n);
     node const& nd = s.g.nodes[from];
     if (now[from] >= 0 || nd.op->kind == op_kind::constant) return;
-    if (s.is[from] == part::elementwise && s.level[from] == of_level) return; // of the group
+    if (s.is[from] == part::elementwise && s.level[from] == of_level) return; // belongs to the group
     add(s, from, made);
     now[from] = b.input(nd.out);
     one.in.push_back(from);
   }
-  /// A node of a group, and what leads to it of constants, reshapes and expansions.
+  /// Writes a node of a group, with the constants, reshapes and expansions that lead to it.
   int write(steps const& s, int n, list<int>& now, graph_builder& b) {
     if (now[n] >= 0) return now[n];
     node const& nd = s.g.nodes[n];
@@ -209,7 +211,7 @@ private:
     for (int k = 0; k < nd.count; ++k) in.push_back(write(s, s.input(n, k), now, b));
     return now[n] = b.add_node(nd.op, nd.at, in.data(), nd.count, nd.out);
   }
-  /// Values are let go behind the last step that reads them.
+  /// Notes after which step each value can be released.
   void free_early() {
     std::vector<char> seen(slots_);
     for (int r : results_) seen[static_cast<std::size_t>(r)] = 1;

@@ -15,17 +15,18 @@
 #include <vector>
 
 /// @file
-/// What functions that are compiled at run time share: for which arguments and captured tensors a program was made, and
-/// where the programs are kept.
+/// Common parts of functions that are compiled at run time: for which arguments and captured tensors a program was
+/// made, and the store of programs.
 namespace varve::detail {
 
 #if VARVE_DEFINES_CAPTURE
-/// Would the operators of a function meet nothing but their kernels? Then they may be run as one.
+/// True if only kernels would see the operators of a function on this tensor, so that they may run as one program.
 inline bool runs_plainly(tensor const& t) {
   return t.defined() && !t.is_wrapped() && t.has_data() && t.keys().has(dispatch_key::cpu) && !is_compact(t.dtype()) &&
          !is_complex(t.dtype()) && !(t.has_history() && is_grad_enabled());
 }
-/// What a trace depends on of a tensor besides its values: dtype and sizes, and what the program may ask it.
+/// The properties of a tensor on which a trace depends, besides its elements: dtype, sizes, and properties that the
+/// program may query.
 struct traced_kind {
   meta info;
   bool number, contiguous, requires_grad;
@@ -34,9 +35,9 @@ struct traced_kind {
     return info == o.info && number == o.number && contiguous == o.contiguous && requires_grad == o.requires_grad;
   }
 };
-/// Which sizes of a tensor a program leaves free: a bit for each.
+/// The sizes of a tensor that a program leaves free: one bit for each dimension.
 using free_sizes = unsigned;
-/// Is a tensor of the kind that a program was made for, but for the sizes that it leaves free?
+/// True if a tensor is of the kind that a program was made for, except for the sizes that the program leaves free.
 inline bool is_of_kind(traced_kind const& now, traced_kind const& then, free_sizes free) {
   if (!free) return now == then;
   dims sizes = now.info.sizes;
@@ -45,8 +46,8 @@ inline bool is_of_kind(traced_kind const& now, traced_kind const& then, free_siz
     if (free >> d & 1) sizes[d] = then.info.sizes[d];
   return traced_kind{{now.info.type, sizes}, now.number, now.contiguous, now.requires_grad} == then;
 }
-/// What a function reads of tensors as numbers while it is compiled: a program is good for these values. (A template
-/// only to cost nothing unless used.)
+/// A recorder of the tensors that a function reads as numbers while it is compiled. The program is valid for these
+/// values. (A template, so that it costs nothing unless used.)
 template <class T = tensor>
 class numbers_read final : read_watcher {
 public:
@@ -82,23 +83,24 @@ private:
   }
   read_watcher* before_;
 };
-/// A program made of a function for some arguments.
+/// A program made from a function for some arguments.
 template <class T>
 class compiled_program {
 public:
   virtual ~compiled_program() = default;
-  /// Is it for the arguments of a call, beyond their kinds?
+  /// True if the program is valid for the arguments of a call, beyond their kinds.
   virtual bool is_for(boxed_args const&) const { return true; }
-  /// What it is, in words.
+  /// Returns a description of the program.
   virtual std::string how() const { return ""; }
-  /// Have the captured tensors that were read as numbers the values that they had?
+  /// True if the captured tensors that were read as numbers still have the same values.
   bool still() const { return numbers_read<T>::still(numbers); }
   std::vector<typename numbers_read<T>::one> numbers{};
 };
 
-/// The programs made of a function, one for each kind of arguments and captured tensors that it was called with: the
-/// 64 that were called last are kept. Where only sizes differ from those of a program, one that leaves these sizes free
-/// is made if it can be: static first, dynamic at the first change. The first thread to come makes others wait.
+/// The programs made from a function, one for each kind of arguments and captured tensors that it was called with. The
+/// 64 programs that were called last are kept. If only sizes differ from an earlier program, a program is made that
+/// leaves these sizes free, where possible: static first, dynamic at the first change. The first thread makes a program
+/// while others wait.
 template <class T>
 class program_versions : public function_programs {
 public:
@@ -110,16 +112,16 @@ public:
   std::string explain(boxed_call const& call) const override;
 
 protected:
-  /// What a program was made for, and the program.
+  /// A program and what it was made for.
   struct version {
     argument_types const* types;
-    std::shared_ptr<void const> constants; // among the arguments
+    std::shared_ptr<void const> constants; // constants among the arguments
     bool grad_mode;
     std::vector<traced_kind> arguments, captures;
     boxed_args captured;
     program made;
-    std::shared_ptr<void const> returned; // the structure of the tree that the function returned
-    std::vector<free_sizes> free{};       // of the arguments; none: no size is
+    std::shared_ptr<void const> returned; // structure of the returned tree
+    std::vector<free_sizes> free{};       // of the arguments; empty if no size is free
   };
   using version_ptr = std::shared_ptr<version const>;
   version_ptr found_or_made(boxed_call const& call);
@@ -127,11 +129,12 @@ protected:
 private:
   virtual program make(boxed_call const&, boxed_args& captured) const = 0;
   virtual bool leaves_free() const { return false; }
-  /// A program for any sizes where `which` says so, and in the end where it could be; null: there is none.
+  /// Makes a program for any sizes where `which` has bits, and removes the bits of sizes that cannot be free. Returns
+  /// null if there is no such program.
   virtual program make_free(boxed_call const&, std::vector<free_sizes>&, boxed_args&) const { return nullptr; }
 
   mutable spin_lock lock_;
-  std::vector<version_ptr> all_; // what was called last comes first
+  std::vector<version_ptr> all_; // most recently called first
   owner_lock making_;
 
   std::vector<version_ptr> kept() const;
@@ -143,7 +146,7 @@ private:
   version_ptr make_version(boxed_call const&);
 };
 
-/// "argument 0: size 1 ..."
+/// Returns a text such as "argument 0: size 1 ...".
 inline std::string text_of_sizes(std::vector<free_sizes> const& free, char const* what) {
   std::string r;
   for (std::size_t k = 0; k < free.size(); ++k)
@@ -151,7 +154,7 @@ inline std::string text_of_sizes(std::vector<free_sizes> const& free, char const
       if (free[k] >> d & 1) r += "argument " + std::to_string(k) + ": size " + std::to_string(d) + what;
   return r;
 }
-/// In words, how a tensor is of another kind than one that a program was made for; "" if it is not.
+/// Describes how a tensor differs in kind from the one that a program was made for; "" if it does not.
 inline std::string kind_difference(std::string const& which, traced_kind const& now, traced_kind const& then) {
   auto const said = [&](char const* what, std::string const& a, std::string const& b) {
     return which + ": " + what + " " + a + ", but the program is for " + b + "\n";
@@ -166,7 +169,7 @@ inline std::string kind_difference(std::string const& which, traced_kind const& 
     r += said("requires a gradient:", yes(now.requires_grad), yes(then.requires_grad));
   return r;
 }
-/// Would the operators of a function on these meet nothing but their kernels?
+/// True if only kernels would see the operators of a function on these tensors.
 inline bool run_plainly(boxed_args const& x) {
   for (auto const& t : x)
     if (!runs_plainly(t)) return false;
@@ -209,7 +212,8 @@ std::string program_versions<T>::explain(boxed_call const& call) const {
          text_of_sizes(leaves_free() ? changed_sizes(all, call) : std::vector<free_sizes>{},
                        " has changed, and will be free if it can be\n");
 }
-/// The sizes of the arguments in which programs differ from them, that are for the same but for these; empty: none.
+/// Returns the sizes of the arguments in which they differ from programs that are otherwise for the same arguments;
+/// empty if there are none.
 template <class T>
 std::vector<free_sizes> program_versions<T>::changed_sizes(std::vector<version_ptr> const& all,
                                                            boxed_call const& call) {
@@ -303,10 +307,10 @@ VARVE_COLD auto program_versions<T>::make_version(boxed_call const& call) -> ver
   auto const v = std::make_shared<version const>(version{call.types, call.constants(), is_grad_enabled(),
                                                          kinds(call.arguments), kinds(captured), captured,
                                                          std::move(made), call.returned, std::move(free)});
-  version_ptr dropped; // let go outside of the lock: what it captured may be the user's
+  version_ptr dropped; // destroyed outside of the lock: captured values may be the user's
   spin_lock::held const on(lock_);
   for (auto& old : all_)
-    if (same_arguments(*old, call)) { // what it captures is of another kind now, or reads otherwise
+    if (same_arguments(*old, call)) { // the captures are of another kind now, or have other values
       dropped = std::exchange(old, v);
       return v;
     }

@@ -6,9 +6,9 @@
 #include <complex>
 
 /// @file
-/// Functions of complex numbers that are no matter of their parts: products, quotients, powers, the elementary
-/// functions with the branch cuts of C, and the absolute value. One operator carries all functions of one number, one
-/// all those of two.
+/// Functions of complex numbers that cannot be computed for real and imaginary parts separately: products, quotients,
+/// powers, elementary functions with C's branch cuts, and the absolute value. One operator carries all functions of one
+/// number, another all functions of two.
 namespace varve {
 
 namespace detail {
@@ -34,25 +34,25 @@ enum class complex_map : std::uint8_t {
 };
 enum class complex_pair : std::uint8_t { mul, div, pow };
 
-/// Without the cases of infinite parts, as PyTorch.
+/// Multiplies without C's special cases for infinite parts, as PyTorch does.
 template <class T>
 std::complex<T> product(std::complex<T> a, std::complex<T> b) {
   return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
 }
-/// exp(z) - 1 without cancellation for small z.
+/// Returns exp(z) - 1 without cancellation for small z.
 template <class T>
 std::complex<T> expm1(std::complex<T> z) {
   T const e = std::expm1(z.real()), half = std::sin(z.imag() / 2), c = std::cos(z.imag());
   return {e * c - 2 * half * half, (e + 1) * std::sin(z.imag())};
 }
-/// log(1 + z): the square of the size is 1 + x (2 + x) + y^2.
+/// Returns log(1 + z). For small z the squared magnitude is computed as 1 + x (2 + x) + y^2.
 template <class T>
 std::complex<T> log1p(std::complex<T> z) {
   T const x = z.real(), y = z.imag();
   if (std::abs(x) > T(0.5) || std::abs(y) > T(0.5)) return std::log(T(1) + z);
   return {std::log1p(x * (2 + x) + y * y) / 2, std::atan2(y, 1 + x)};
 }
-/// Whole powers by products, so that squares are exact where they are.
+/// Returns a^b. Integer powers are computed by multiplication, so that squares are exact where possible.
 template <class T>
 std::complex<T> power(std::complex<T> a, std::complex<T> b) {
   if (b == std::complex<T>(0)) return 1;
@@ -135,7 +135,7 @@ void each_size(index_t n, void* to, void const* from) {
 inline tensor in_a_row(tensor const& x) { return x.is_contiguous() ? x : contiguous_copy(x); }
 } // namespace detail
 
-/// A function of one complex number; attribute {which}.
+/// A function of one complex number. Attribute {which} selects it.
 inline constexpr struct complex_map_t {
   static constexpr auto op_name = "complex_map";
   template <std::same_as<tensor> X>
@@ -143,7 +143,7 @@ inline constexpr struct complex_map_t {
     return bind<complex_map_t>(dims{static_cast<index_t>(f)})(z);
   }
 } complex_map_op{};
-/// ... of two of one shape and dtype; attribute {which}.
+/// A function of two complex numbers of the same shape and dtype. Attribute {which} selects it.
 inline constexpr struct complex_pair_t {
   static constexpr auto op_name = "complex_pair";
   template <std::same_as<tensor> X>
@@ -161,11 +161,11 @@ inline constexpr struct complex_abs_t {
 } complex_abs{};
 
 namespace detail {
-/// ... which of them is an attribute that a call by name may have wrong.
+/// Refuses an attribute {which} that selects no function, as a call by name may pass.
 constexpr void require_which(char const* op, attributes const& at, index_t greatest) {
   if (at[0].n != 1 || at[0][0] < 0 || at[0][0] > greatest) refuse::argument_is_invalid(op, "there is no such function");
 }
-/// f'(z), of which y is f(z), in operators.
+/// Returns f'(z), composed of operators; y is f(z).
 template <std::size_t, std::same_as<tensor> T>
 T derivative_of(complex_map f, T const& y, T const& z) {
   auto const one = [](T const& v, double minus) { return T(add(mul(mul(v, v), minus), 1)); }; // 1 + minus v^2
@@ -208,12 +208,13 @@ T derivative_of(complex_map f, T const& y, T const& z) {
     return reciprocal(one(z, -1));
   }
 }
-/// 1 where a flag holds, else 0, in a complex dtype.
+/// Returns 1 where a flag is true, 0 elsewhere, in a complex dtype.
 template <std::same_as<tensor> T>
 T as_factor(T const& flag, dtype t) {
   return to(flag, t);
 }
-/// The derivative of a function of two by the I-th, of which y is the value; where a power's factor is 0 so is all.
+/// Returns the derivative of a function of two numbers with respect to operand I; y is its value. Where the exponent
+/// (for the base) or the base (for the exponent) is 0, the derivative of a power is 0.
 template <std::size_t I, std::same_as<tensor> T>
 T derivative_of(complex_pair f, T const& y, T const& a, T const& b) {
   if (f == complex_pair::mul) return I == 0 ? b : a;
@@ -226,7 +227,8 @@ T derivative_of(complex_pair f, T const& y, T const& a, T const& b) {
     return where(none, T(constant_zeros(y)), T(mul(y, log(T(where(none, T(constant_ones(a)), a))))));
   }
 }
-/// What functions that attribute {which} names have in common: by each operand a complex derivative.
+/// Base of the rules of operators whose attribute {which} selects a function. Derivatives multiply by a complex
+/// derivative for each operand.
 template <class Which>
 struct named_function {
   static constexpr bool takes_complex = true;
@@ -246,7 +248,7 @@ private:
     return static_cast<Which>(to_dims(op.a)[0].number());
   }
 };
-/// z / |z|, and 0 at 0, the derivative too.
+/// Returns z / |z|, and 0 at 0, where its derivative is 0, too.
 template <std::same_as<tensor> T>
 T direction(T const& z, T const& size) {
   T const zero = eq(size, 0);
@@ -258,7 +260,7 @@ template <>
 struct rules<complex_map_t> : detail::named_function<detail::complex_map> {
   static constexpr auto schema = "(Tensor self, int which) -> Tensor";
   static constexpr int arity = 1;
-  /// What `derivative_of` reads.
+  /// The operand or result that `derivative_of` reads.
   static constexpr saved_values saved_by(attributes const& at) {
     using enum detail::complex_map;
     auto const f = static_cast<detail::complex_map>(at[0][0].number());
@@ -291,7 +293,7 @@ template <>
 struct rules<complex_pair_t> : detail::named_function<detail::complex_pair> {
   static constexpr auto schema = "(Tensor self, Tensor other, int which) -> Tensor";
   static constexpr int arity = 2;
-  /// What `derivative_of` reads.
+  /// The operands and results that `derivative_of` reads.
   static constexpr saved_values saved_by(attributes const& at) {
     auto const f = static_cast<detail::complex_pair>(at[0][0].number());
     constexpr auto a = saved_values::operand(0), b = saved_values::operand(1), y = saved_values::result;
@@ -331,7 +333,7 @@ struct rules<complex_abs_t> {
   static constexpr auto schema = "(Tensor self) -> Tensor";
   static constexpr op_kind kind = op_kind::contraction;
   static constexpr int arity = 1;
-  static constexpr saved_values saved{{saved_values::operand(0)}}; // the size may be written into
+  static constexpr saved_values saved{{saved_values::operand(0)}}; // the result may be written into
   static constexpr meta shape(attributes const&, meta const* in, int) {
     detail::needs_complex<complex_abs_t>(in[0]);
     return {part_type(in[0].type), in[0].sizes, in[0].number};
@@ -359,14 +361,15 @@ struct rules<complex_abs_t> {
   }
 };
 
-/// The angle in the plane, from -pi to pi; of real numbers 0 or pi, and NaN of NaN (`torch.angle`).
+/// Returns the angle in the complex plane, from -pi to pi (`torch.angle`). For real numbers it is 0 or pi, and NaN for
+/// NaN.
 template <std::same_as<tensor> T>
 T angle(T const& z) {
   if (is_complex(z.dtype())) return atan2(imaginary_part(z), real_part(z));
   T const x = has_derivatives(z.dtype()) ? z : T(to(z, default_dtype));
   return where(ne(x, x), x, T(mul(to(T(lt(x, 0)), x.dtype()), 3.14159265358979323846)));
 }
-/// z / |z|, and 0 at 0; of real numbers the sign (`torch.sgn`).
+/// Returns z / |z|, and 0 at 0; for real numbers the sign (`torch.sgn`).
 template <std::same_as<tensor> T>
 T sgn(T const& z) {
   return is_complex(z.dtype()) ? detail::direction(z, T(complex_abs(z))) : T(sign(z));

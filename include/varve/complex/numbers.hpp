@@ -5,12 +5,13 @@
 #include <complex>
 
 /// @file
-/// Arithmetic of tensors and single numbers of `std::complex`, which raise no precision: a float32 tensor times a
+/// Arithmetic of tensors with single numbers of type `std::complex`. These raise no precision: a float32 tensor times a
 /// complex number is complex64.
 namespace varve {
 
 namespace detail {
-/// A number in the precision of the tensor that it stands beside, made by operators, which traces record.
+/// Returns a number in the precision of the tensor that it is combined with. It is made by operators, so that traces
+/// record it.
 template <class X, class T>
 auto complex_number_beside(X const& x, std::complex<T> const& c) {
   bool const wide = x.dtype() == dtype::float64 || x.dtype() == dtype::complex128;

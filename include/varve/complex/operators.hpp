@@ -6,12 +6,12 @@
 #include <cstring>
 
 /// @file
-/// What varve's operators are on complex tensors: what the dispatcher runs at the key `complex_value`, above transforms
-/// and autograd, which therefore see only the operators of this folder, and those of real numbers on the parts. An
-/// operator that does not stand here refuses complex operands.
+/// Implements varve's operators for complex tensors. The dispatcher runs them at the key `complex_value`, above
+/// transforms and autograd. These therefore only handle the operators of this folder, and real operators on the parts.
+/// Operators not listed here refuse complex operands.
 namespace varve::detail {
 
-/// The functions of one number, by the name of the operator of real ones.
+/// A function of one complex number, and the name of the operator for real numbers.
 struct named_map {
   char const* name;
   complex_map f;
@@ -23,8 +23,8 @@ inline constexpr named_map complex_maps[] = {
     {"acos", complex_map::acos},   {"atan", complex_map::atan},   {"sinh", complex_map::sinh},
     {"tanh", complex_map::tanh},   {"asinh", complex_map::asinh}, {"reciprocal", complex_map::reciprocal},
     {"atanh", complex_map::atanh}, {"cosh", complex_map::cosh},   {"acosh", complex_map::acosh}};
-/// Operators that are linear in all their numbers at once, so that they are what they are of either part; the others of
-/// their operands, bits of `others`, are indices and conditions.
+/// An operator that is linear in all its numbers together, so that it applies to real and imaginary parts separately.
+/// The other operands, given by the bits of `others`, are indices and conditions.
 struct linear_name {
   char const* name;
   unsigned others;
@@ -33,7 +33,7 @@ inline constexpr linear_name linear_in_numbers[] = {
     {"add", 0}, {"sub", 0}, {"neg", 0}, {"sum", 0}, {"where", 1}, {"as_strided_backward", 0}, {"scatter_add", 2}};
 
 inline bool is_named(boxed_op const& op, char const* name) { return std::strcmp(op.name(), name) == 0; }
-/// The dtype that the numbers among operands have together.
+/// Returns the common dtype of the operands that are numbers.
 inline dtype type_of_numbers(boxed_args const& x, unsigned others) {
   meta m[3];
   int n = 0;
@@ -41,7 +41,7 @@ inline dtype type_of_numbers(boxed_args const& x, unsigned others) {
     if (!(others >> k & 1)) m[n++] = meta_of(x[k]);
   return n == 1 ? m[0].type : n == 2 ? result_type(m[0], m[1]) : result_type(m[0], m[1], m[2]);
 }
-/// A number in one dtype; plain ones stay such, whatever they become.
+/// Converts a number to a dtype. Plain numbers stay marked as such.
 template <class T>
 T as_complex(T const& x, dtype type) {
   return to(x, type);
@@ -60,7 +60,7 @@ T by_parts(boxed_op const& op, boxed_args const& x, unsigned others) {
   }
   return bound<complex_t>{}(T(op(re)), T(op(im)));
 }
-/// A complex number times, or divided by, a real one.
+/// Multiplies or divides a complex number by a real one.
 template <class T>
 T scaled(boxed_op const& op, boxed_args const& x, bool second_is_real) {
   boxed_args re, im;
@@ -85,7 +85,7 @@ T are_equal(boxed_args const& x) {
   T const a = as_complex(T(x[0]), type), b = as_complex(T(x[1]), type);
   return mul(eq(real_part(a), real_part(b)), eq(imaginary_part(a), imaginary_part(b)));
 }
-/// Four products of real matrices.
+/// Computes a complex matrix product by four real ones.
 template <class T>
 T product_of_matrices(boxed_op const& op, boxed_args const& x) {
   if (x[0].dtype() != x[1].dtype()) refuse::dtypes_differ("matmul", name(x[0].dtype()), name(x[1].dtype()));
@@ -93,10 +93,10 @@ T product_of_matrices(boxed_op const& op, boxed_args const& x) {
   auto const times = [&](T const& a, T const& b) { return T(op(boxed_args(a, b))); };
   return bound<complex_t>{}(T(sub(times(ar, br), times(ai, bi))), T(add(times(ar, bi), times(ai, br))));
 }
-/// Writes what the operator without underscore gives.
+/// Writes the result of the functional operator into the first operand.
 template <class T>
 T written(boxed_op const& op, boxed_args const& x) {
-  boxed_args before; // what a gradient needs of the operands stays as it is
+  boxed_args before; // saved operands must keep their values
   for (tensor const& t : x) before.push_back(t.shares_storage(x[0]) ? T(clone(T(t))) : T(t));
   T const y = call_boxed({op.table->functional, op.at}, before);
   if (category(y.dtype()) > category(x[0].dtype()))
@@ -105,7 +105,7 @@ T written(boxed_op const& op, boxed_args const& x) {
   copy_(T(x[0]), y);
   return x[0];
 }
-/// An operator with a complex operand; undefined if it has nothing for such.
+/// Calls an operator with a complex operand. Returns an undefined tensor if it has no complex implementation.
 template <class T>
 tensor call_with_complex(boxed_op const& op, boxed_args const& x) {
   if (op.table->kind == op_kind::mutation) return op.table->functional ? written<T>(op, x) : T();
@@ -126,7 +126,7 @@ tensor call_with_complex(boxed_op const& op, boxed_args const& x) {
   if (is_named(op, "mm")) return product_of_matrices<T>(op, x);
   return {};
 }
-/// Has the dispatcher call it, in every program that includes this.
+/// Registers the complex operators with the dispatcher, in every program that includes this header.
 VARVE_FIRST inline at_start const complex_is_there{
     [] { complex_kernels.store(&call_with_complex<tensor>, std::memory_order_release); }};
 

@@ -5,12 +5,12 @@
 #include <varve/op/all.hpp>
 
 /// @file
-/// Complex tensors and their parts: dtypes complex64 and complex128, whose elements are `std::complex<float>` and
-/// `std::complex<double>` (`from_data`, `data`, `item`, `to_vector`). Static values are real.
+/// Complex tensors and their parts. The dtypes are complex64 and complex128, with elements of type
+/// `std::complex<float>` and `std::complex<double>` (`from_data`, `data`, `item`, `to_vector`). Static values are real.
 ///
-/// Derivatives are PyTorch's: the gradient of a real L by z = x + iy is dL/dx + i dL/dy, so that cotangents are vectors
-/// of the real numbers that a complex one consists of, and `vjp` is the transpose of `jvp` under their inner product.
-/// All rules here follow from that. A real operand of a complex operator gets the real part.
+/// Derivatives are PyTorch's: the gradient of a real L with respect to z = x + iy is dL/dx + i dL/dy. A cotangent thus
+/// represents a vector of the real and imaginary parts. `vjp` is the transpose of `jvp` under the inner product of such
+/// vectors; all rules here follow from that. A real operand of a complex operator gets the real part of the cotangent.
 namespace varve {
 
 namespace detail {
@@ -19,11 +19,12 @@ constexpr void needs_complex(meta const& m) {
   if (!is_complex(m.type))
     refuse::dtype_is_not_supported((std::string(Tag::op_name) + " of real numbers").c_str(), name(m.type));
 }
-/// Copies elements between one part of complex tensors, and real ones, of one shape.
+/// Copies elements between parts of complex tensors, or between a part and a real tensor, of the same shape.
 VARVE_NOINLINE inline void copy_part(tensor const& out, bool out_imaginary, tensor const& in, bool in_imaginary) {
   kernel::copy_strided(in.sizes(), part_operand(out, out_imaginary).of, part_operand(in, in_imaginary).of);
 }
-/// One of the two parts: linear over the real numbers, as which it is its own tangent.
+/// Rules of the real or the imaginary part. Both are linear over the real numbers, so that the tangent of a part is the
+/// part of the tangent.
 template <class Tag, bool Imaginary>
 struct part_rules : rule::linear {
   static constexpr bool takes_complex = true;
@@ -50,7 +51,7 @@ struct part_rules : rule::linear {
 };
 } // namespace detail
 
-/// The real part of complex numbers, as a value of its own: `real` gives it of any numbers.
+/// The real part of complex numbers, as a copy. `real` also accepts real numbers.
 inline constexpr struct real_part_t {
   static constexpr auto op_name = "real";
   template <std::same_as<tensor> X>
@@ -58,7 +59,7 @@ inline constexpr struct real_part_t {
     return bound<real_part_t>{}(z);
   }
 } real_part{};
-/// The imaginary part.
+/// The imaginary part of complex numbers, as a copy.
 inline constexpr struct imaginary_part_t {
   static constexpr auto op_name = "imag";
   template <std::same_as<tensor> X>
@@ -66,8 +67,8 @@ inline constexpr struct imaginary_part_t {
     return bound<imaginary_part_t>{}(z);
   }
 } imaginary_part{};
-/// `complex(re, im)`: complex numbers of their parts, which broadcast and are of one dtype, float32 or float64
-/// (`torch.complex`).
+/// `complex(re, im)`: complex numbers from their parts (`torch.complex`). The parts broadcast and have the same dtype,
+/// float32 or float64.
 inline constexpr struct complex_t {
   static constexpr auto op_name = "complex";
   template <std::same_as<tensor> X>
@@ -134,48 +135,49 @@ struct rules<imaginary_part_t> : detail::part_rules<imaginary_part_t, true> {
   }
 };
 
-/// Is it of a complex dtype (`torch.is_complex`)?
+/// True if the tensor has a complex dtype (`torch.is_complex`).
 template <std::same_as<tensor> T>
 bool is_complex(T const& x) {
   return is_complex(x.dtype());
 }
-/// The real part; of real numbers they themselves (`torch.real`). A value of its own: to write into one of the parts,
-/// take `view_as_real`.
+/// Returns the real part as a copy, or real numbers themselves (`torch.real`). To write into one of the parts, use
+/// `view_as_real`.
 template <std::same_as<tensor> T>
 T real(T const& x) {
   return is_complex(x.dtype()) ? real_part(x) : x;
 }
-/// The imaginary part; real numbers have none (`dtype_error`, `torch.imag`).
+/// Returns the imaginary part as a copy (`torch.imag`). Throws `dtype_error` for real numbers.
 template <std::same_as<tensor> T>
 T imag(T const& x) {
   return imaginary_part(x);
 }
-/// The conjugate, as a value of its own (`torch.conj_physical`, and `torch.conj`, which is lazy); real numbers are
-/// theirs.
+/// Returns the conjugate as a copy, or real numbers themselves (`torch.conj_physical`; unlike `torch.conj` it is not
+/// lazy).
 template <std::same_as<tensor> T>
 T conj(T const& x) {
   return is_complex(x.dtype()) ? complex(real_part(x), T(neg(imaginary_part(x)))) : x;
 }
-/// ... of matrices: transposed, too (`Tensor.mH`, `torch.adjoint`).
+/// Returns the conjugate transpose of matrices (`Tensor.mH`, `torch.adjoint`).
 template <std::same_as<tensor> T>
 T adjoint(T const& x) {
   return transpose(conj(x), -2, -1);
 }
-/// abs (cos angle + i sin angle) (`torch.polar`).
+/// Returns size (cos(angle) + i sin(angle)) (`torch.polar`).
 template <std::same_as<tensor> T>
 T polar(T const& size, T const& angle) {
   return complex(T(mul(size, cos(angle))), T(mul(size, sin(angle))));
 }
 
 namespace detail {
-/// Do tensors share memory as they are: in memory, seen through nothing?
+/// True if a tensor's elements are directly accessible in memory: no transform or mode wraps it, and no gradient is
+/// recorded.
 inline bool is_in_memory(tensor const& x) {
   constexpr dispatch_key_set there{dispatch_key::cpu, dispatch_key::inplace_or_view, dispatch_key::autograd_cpu,
                                    dispatch_key::complex_value};
   return this_thread_state.quiet() && x.has_data() && !(x.keys().bits & ~there.bits & ~dispatch_key_set::history_bit) &&
          !(x.has_history() && this_thread_state.grad_mode);
 }
-/// A copy in place of a view: nothing may be written through it, which would be lost.
+/// Marks a copy that stands for a view. Writing into it is refused, because the write would not reach the original.
 template <class T>
 T instead_of_view(T const& copy, T const& of) {
   bool const same = copy.is_wrapped() == of.is_wrapped() && copy.layer() == of.layer();
@@ -185,8 +187,8 @@ T instead_of_view(T const& copy, T const& of) {
 }
 } // namespace detail
 
-/// The parts as a last dimension of size 2 (`torch.view_as_real`): a view, which sees what is written and can be
-/// written into. Where calls are watched or gradients recorded it is a copy.
+/// Returns the parts as a last dimension of size 2 (`torch.view_as_real`). It is a view: both tensors share writes.
+/// While a transform or mode observes calls, or gradients are recorded, it is a copy instead.
 template <std::same_as<tensor> T>
 T view_as_real(T const& z) {
   if (!is_complex(z.dtype())) refuse::dtype_is_not_supported("view_as_real", name(z.dtype()));
@@ -194,8 +196,9 @@ T view_as_real(T const& z) {
     return detail::instead_of_view(T(stack(std::vector<T>{real_part(z), imaginary_part(z)}, -1)), z);
   return detail::parts_in_memory(z);
 }
-/// Complex numbers whose parts are a last dimension of size 2 (`torch.view_as_complex`): a view, as `view_as_real`. The
-/// parts must lie one after the other, all strides be even, float32 or float64.
+/// Returns complex numbers whose parts are a last dimension of size 2 (`torch.view_as_complex`). It is a view or a
+/// copy, as for `view_as_real`. The dtype must be float32 or float64, both parts must be adjacent, and all other
+/// strides must be even.
 template <std::same_as<tensor> T>
 T view_as_complex(T const& x) {
   if (x.dtype() != dtype::float32 && x.dtype() != dtype::float64)
@@ -214,7 +217,7 @@ T view_as_complex(T const& x) {
   return x.reinterpreted({s.sub(0, s.n - 1), strides.sub(0, s.n - 1), x.where().offset / 2, true},
                          complex_type(x.dtype()));
 }
-/// A complex number as a tensor of rank 0, which raises dtypes only by category, as plain numbers do.
+/// Returns a complex number as a tensor of rank 0. As a plain number does, it raises dtypes only by category.
 template <detail::complex_number C, std::same_as<tensor> T = tensor>
 T complex_scalar(C const& z) {
   T r = tensor::from_data(&z, {});

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 /// @file
-/// Every composite of the umbrella.
+/// Includes all composite operators of the umbrella header.
 #include <varve/composite/arithmetic.hpp>
 #include <varve/composite/at.hpp>
 #include <varve/composite/calculus.hpp>

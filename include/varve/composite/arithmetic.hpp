@@ -15,11 +15,11 @@
 #include <varve/op/sqrt.hpp>
 
 /// @file
-/// Elementwise functions that are made of others.
+/// Elementwise functions composed of other operators.
 namespace varve {
 
 namespace detail {
-/// A value as a floating one, integers in the default dtype: for functions whose steps are not of truth values.
+/// Converts integers and bool to the default dtype, for functions whose intermediate steps need floating numbers.
 template <value X>
 constexpr auto as_floating(X const& x) {
   return choose(
@@ -28,7 +28,7 @@ constexpr auto as_floating(X const& x) {
 }
 } // namespace detail
 
-/// x + value * a * b, in the dtype of x, a and b together.
+/// x + value * a * b, in the common dtype of x, a and b.
 inline constexpr struct addcmul_t : composite_operator<addcmul_t> {
   static constexpr bool takes_complex = true;
   static constexpr auto op_name = "addcmul";
@@ -43,7 +43,7 @@ inline constexpr struct addcmul_t : composite_operator<addcmul_t> {
     return detail::in_common_type(of_one_type, x, a, b);
   }
 } addcmul{};
-/// x + value * a / b, in the dtype of x, a and b together; integers are refused.
+/// x + value * a / b, in the common dtype of x, a and b. Refused if neither a nor b is floating.
 inline constexpr struct addcdiv_t : composite_operator<addcdiv_t> {
   static constexpr auto op_name = "addcdiv";
   template <value X, value A, value B, value V = int>
@@ -54,7 +54,7 @@ inline constexpr struct addcdiv_t : composite_operator<addcdiv_t> {
     return detail::in_common_type(of_one_type, x, a, b);
   }
 } addcdiv{};
-/// x + weight * (y - x), computed from the nearer end.
+/// x + weight * (y - x), computed from the nearer of x and y.
 inline constexpr struct lerp_t : composite_operator<lerp_t> {
   static constexpr auto op_name = "lerp";
   template <value X, value Y, value W>
@@ -66,13 +66,13 @@ inline constexpr struct lerp_t : composite_operator<lerp_t> {
 } lerp{};
 
 namespace detail {
-/// The extremum of two values, or the one that is no NaN.
+/// Returns the extremum of two values, or the other value if one is NaN.
 template <value X, value Y, class F>
 constexpr auto unless_nan(X const& x, Y const& y, F const& f) {
   return where(ne(x, x), y, where(ne(y, y), x, f(x, y)));
 }
 } // namespace detail
-/// The greater of two values; NaN only where both are.
+/// The greater of two values; NaN only if both are NaN.
 inline constexpr struct fmax_t : composite_operator<fmax_t> {
   static constexpr auto op_name = "fmax";
   template <value X, value Y>
@@ -80,7 +80,7 @@ inline constexpr struct fmax_t : composite_operator<fmax_t> {
     return detail::unless_nan(x, y, [](auto const& u, auto const& v) { return where(ge(u, v), u, v); });
   }
 } fmax{};
-/// The smaller of two values; NaN only where both are.
+/// The smaller of two values; NaN only if both are NaN.
 inline constexpr struct fmin_t : composite_operator<fmin_t> {
   static constexpr auto op_name = "fmin";
   template <value X, value Y>
@@ -89,7 +89,7 @@ inline constexpr struct fmin_t : composite_operator<fmin_t> {
   }
 } fmin{};
 
-/// sin(pi x) / (pi x), which is 1 at 0; its first two derivatives there are right.
+/// sin(pi x) / (pi x), and 1 at 0. The first two derivatives at 0 are correct.
 inline constexpr struct sinc_t : composite_operator<sinc_t> {
   static constexpr auto op_name = "sinc";
   template <value X>
@@ -110,22 +110,22 @@ inline constexpr struct cosh_t : composite_operator<cosh_t> {
   }
 } cosh{};
 namespace detail {
-/// From where on 1 is nothing beside the square of a number: there the areas of hyperbolas are log(2 x).
+/// For greater numbers z, z^2 + 1 and z^2 - 1 round to z^2; there inverse hyperbolic functions are log(2 z).
 inline constexpr double nothing_beside_square = 1e10;
 template <value Z, value R>
 constexpr auto area_of_hyperbola(Z const& z, R const& usual) {
-  auto const is_far = gt(z, nothing_beside_square); // the sum within `usual` may be too large there
+  auto const is_far = gt(z, nothing_beside_square); // the sum within `usual` may overflow there
   return where(is_far, add(log(where(is_far, z, 1)), 0.69314718055994530941723212145818), usual);
 }
 } // namespace detail
-/// Area of a hyperbola: log(x + sqrt(x^2 - 1)), NaN below 1.
+/// Inverse hyperbolic cosine: log(x + sqrt(x^2 - 1)), NaN below 1.
 inline constexpr struct acosh_t : composite_operator<acosh_t> {
   static constexpr auto op_name = "acosh";
   template <value X>
   static constexpr auto body(X const& x) {
     auto const z = detail::as_floating(x);
     auto const known = where(gt(z, detail::nothing_beside_square), 1.5, z), d = sub(known, 1);
-    // two roots: the root of the product has no derivative at 1, where that of the area is infinite
+    // two roots: the root of the product has no derivative at 1, where that of acosh is infinite
     return detail::area_of_hyperbola(z, log1p(add(d, mul(sqrt(d), sqrt(add(known, 1))))));
   }
 } acosh{};
@@ -158,7 +158,7 @@ inline constexpr struct log10_t : composite_operator<log10_t> {
 } log10{};
 
 namespace detail {
-/// log(e^x + e^y) with logarithms whose unit is 1 / `scale`; infinities meet as they should.
+/// Returns log(e^(scale x) + e^(scale y)) / scale without overflow. Equal infinities yield that infinity.
 template <value X, value Y>
 constexpr auto log_of_sum(X const& x, Y const& y, double scale) {
   auto const same = mul(eq(x, y), isinf(x));
@@ -185,7 +185,7 @@ inline constexpr struct logaddexp2_t : composite_operator<logaddexp2_t> {
   }
 } logaddexp2{};
 
-/// sqrt(x^2 + y^2) without overflow; integers are refused.
+/// sqrt(x^2 + y^2) without overflow. Refused if neither x nor y is floating.
 inline constexpr struct hypot_t : composite_operator<hypot_t> {
   static constexpr auto op_name = "hypot";
   template <value X, value Y>
@@ -200,10 +200,10 @@ private:
   static constexpr auto of_one_type(X const& x, Y const& y) {
     auto const u = abs(x);
     auto const v = abs(y);
-    auto const high = detach(maximum(u, v)); // a scale, whatever it is
+    auto const high = detach(maximum(u, v)); // only a scale: its derivative does not matter
     auto const scale = where(mul(gt(high, 0), isfinite(high)), high, 1);
     auto const r = mul(scale, sqrt(add(square(div(x, scale)), square(div(y, scale)))));
-    auto const infinite = mul(ne(r, r), add(isinf(x), isinf(y))); // beside NaN too
+    auto const infinite = mul(ne(r, r), add(isinf(x), isinf(y))); // even if the other operand is NaN
     return where(infinite, std::numeric_limits<double>::infinity(), r);
   }
 } hypot{};
@@ -215,7 +215,7 @@ inline constexpr struct ldexp_t : composite_operator<ldexp_t> {
     return mul(x, pow(2.0, y));
   }
 } ldexp{};
-/// x^y of float64.
+/// x^y, computed in float64.
 inline constexpr struct float_power_t : composite_operator<float_power_t> {
   static constexpr auto op_name = "float_power";
   template <value X, value Y>
@@ -224,20 +224,20 @@ inline constexpr struct float_power_t : composite_operator<float_power_t> {
     return pow(to(x, wide{}), to(y, wide{}));
   }
 } float_power{};
-/// -x log(x), 0 at 0, minus infinity below.
+/// -x log(x); 0 at 0, and minus infinity below.
 inline constexpr struct entr_t : composite_operator<entr_t> {
   static constexpr auto op_name = "special_entr";
   template <value X>
   static constexpr auto body(X const& x) {
     auto const positive = gt(x, 0), zero = eq(x, 0);
     auto const known = where(positive, x, 1);
-    auto const at_zero = sqrt(where(zero, add(x, 0), 1)); // 0 too, and as steep there
+    auto const at_zero = sqrt(where(zero, add(x, 0), 1)); // also 0, with infinite slope as well
     auto const rest = where(zero, at_zero, where(ne(x, x), x, -std::numeric_limits<double>::infinity()));
     return where(positive, neg(mul(known, log(known))), rest);
   }
 } entr{};
-/// 0 where x is negative or NaN, 1 where it is positive, the element of `values` where it is 0 (`torch.heaviside`). The
-/// dtypes are the same.
+/// The Heaviside step function: 0 where x is negative or NaN, 1 where it is positive, the element of `values` where it
+/// is 0 (`torch.heaviside`). The dtypes must be the same.
 inline constexpr struct heaviside_t : composite_operator<heaviside_t> {
   static constexpr auto op_name = "heaviside";
   template <value X, value Y>
@@ -246,7 +246,7 @@ inline constexpr struct heaviside_t : composite_operator<heaviside_t> {
     return where(eq(x, 0), values, to(gt(x, 0), type_fact(x)));
   }
 } heaviside{};
-/// log(x / (1 - x)), NaN outside of [0, 1] as is its derivative; with `eps` x is limited to [eps, 1 - eps] first
+/// log(x / (1 - x)); NaN outside [0, 1], as is its derivative. With `eps`, x is limited to [eps, 1 - eps] first
 /// (`torch.logit`).
 inline constexpr struct logit_t : composite_operator<logit_t> {
   static constexpr auto op_name = "logit";
@@ -263,8 +263,8 @@ inline constexpr struct logit_t : composite_operator<logit_t> {
     }
   }
 } logit{};
-/// A number in the place of NaN, and of either infinity, for which the greatest and the least number of the dtype stand
-/// unless others are given; the derivative is 0 there (`torch.nan_to_num`).
+/// Replaces NaN and both infinities by numbers (`torch.nan_to_num`). By default NaN becomes 0 and infinities become the
+/// greatest and the least finite number of the dtype. The derivative is 0 at replaced elements.
 inline constexpr struct nan_to_num_t : composite_operator<nan_to_num_t> {
   static constexpr bool keeps_elements = true;
   static constexpr auto op_name = "nan_to_num";
@@ -281,7 +281,7 @@ inline constexpr struct nan_to_num_t : composite_operator<nan_to_num_t> {
     return choose(detail::is_floating_fact(x), real, [](auto const& v) { return clone(v); }, x);
   }
 } nan_to_num{};
-/// The normal distribution function.
+/// The cumulative distribution function of the standard normal distribution.
 inline constexpr struct ndtr_t : composite_operator<ndtr_t> {
   static constexpr auto op_name = "special_ndtr";
   template <value X>

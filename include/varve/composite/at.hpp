@@ -11,10 +11,10 @@
 #include <vector>
 
 /// @file
-/// `x.at(slice(1, 5), none, ellipsis, t)`, as Python's `x[1:5, None, ..., t]`.
+/// Python-style indexing: `x.at(slice(1, 5), none, ellipsis, t)` is Python's `x[1:5, None, ..., t]`.
 namespace varve {
 
-/// As many whole axes as the other indices leave: `x.at(ellipsis, 0)`.
+/// An index that stands for all axes that the other indices do not use: `x.at(ellipsis, 0)`.
 struct ellipsis_t {};
 inline constexpr ellipsis_t ellipsis{};
 
@@ -30,11 +30,12 @@ consteval bool is_one_position() {
   if constexpr (is_ints<I>) return I::size() == 1;
   else return number_index<I>;
 }
-/// How many axes of the result an index leaves; what a value leaves is decided later.
+/// How many axes an index produces in the result. Indices that are values are counted as one axis here and applied
+/// later.
 template <class I>
 inline constexpr int axes_left = is_one_position<I>() ? 0 : 1;
 
-/// An index as it is used: `index<2>` is a function that gives it.
+/// Returns an index in usable form. `index<2>` is a function and is called.
 template <class I>
 constexpr auto plain_index(I const& i) {
   if constexpr (std::is_function_v<I>) return i();
@@ -44,7 +45,7 @@ constexpr auto plain_index(I const& i) {
 template <class X>
 inline constexpr bool has_typed_shape = is_ints<std::remove_cvref_t<decltype(shape_of(std::declval<X const&>()))>>;
 
-/// The row at a place that only a run tells, of a static value.
+/// Returns the row of a static value at a run-time index.
 template <class X, class A>
 constexpr auto row_at(X const& x, A const& axis, index_t i) {
   auto const n = on_dims([](dims const& s, dims const& a) { return dims{s[wrap_axis(a[0], s.n)]}; }, shape_of(x), axis);
@@ -53,7 +54,7 @@ constexpr auto row_at(X const& x, A const& axis, index_t i) {
   auto const row = index_select(x, axis, array<std::int64_t, 1>{i < 0 ? i + size : i});
   return squeeze(row, axis);
 }
-/// One index at an axis; values are left for later.
+/// Applies one index at an axis. Indices that are values are applied later.
 template <class X, class A, class I>
 constexpr auto indexed_axis(X const& x, A const& axis, I const& i) {
   if constexpr (is_none<I>) {
@@ -75,7 +76,7 @@ constexpr auto indexed_axis(X const& x, A const& axis, I const& i) {
     return x;
   }
 }
-/// The indices behind an ellipsis, the last first; axes count from the end.
+/// Applies the indices after an ellipsis, from the last one on. Axes count from the end.
 template <int K, int Axis, int Ellipsis, class X, class T>
 constexpr auto indexed_behind(X const& x, T const& indices) {
   using I = std::tuple_element_t<static_cast<std::size_t>(K), T>;
@@ -98,7 +99,7 @@ constexpr auto indexed_from(X const& x, T const& indices) {
   }
 }
 
-/// The axes at which values stand as indices, once the other indices are done.
+/// Returns the axes to which indices that are values apply, after the other indices were applied.
 template <class... I>
 consteval dims axes_of_values() {
   constexpr int count = sizeof...(I);
@@ -122,14 +123,15 @@ struct value_axes {
   constexpr dims operator()() const { return axes_of_values<I...>(); }
 };
 
-/// The axis that several indexed ones become: where they are when they are neighbours, else the first.
+/// Returns the position in the result of the axes that are indexed by values: their own if they are adjacent, otherwise
+/// the first.
 inline constexpr auto joined_axis = [](dims const& s, dims const& axes) {
   int const first = wrap_axis(axes[0], s.n);
   bool together = true;
   for (int k = 0; k < axes.n; ++k) together = together && wrap_axis(axes[k], s.n) == first + k;
   return dims{together ? first : 0};
 };
-/// ... and the order of axes that makes them neighbours there.
+/// Returns the order of axes that makes the axes indexed by values adjacent, at the position `joined_axis`.
 inline constexpr auto joined_order = [](dims const& s, dims const& axes) {
   int const at = static_cast<int>(joined_axis(s, axes)[0]);
   dims indexed, r;
@@ -149,7 +151,7 @@ inline constexpr auto joined_shape = [](dims const& s, dims const& at, dims cons
   for (int k = static_cast<int>(at[0]) + axes.n; k < s.n; ++k) r.push_back(s[k]);
   return r;
 };
-/// A shape with one axis replaced by several.
+/// Returns a shape with one axis replaced by several.
 inline constexpr auto opened_shape = [](dims const& s, dims const& at, dims const& axes) {
   dims r = s.sub(0, static_cast<int>(at[0]));
   for (extent e : axes) r.push_back(e);
@@ -163,7 +165,7 @@ constexpr void require_integers(I const& i) {
                   "varve: at: the indices of static values are integers; instead of a mask use where(mask, x, y)");
   else require_index("at", i, true);
 }
-/// The elements at integer values along axes, which the values' common shape replaces.
+/// Returns the elements at integer values along axes. The common shape of the values replaces these axes.
 template <class X, class A, class I, class... R>
 constexpr auto at_values(X const& x, A const& axes, I const& i, R const&... rest) {
   (require_integers(i), ..., require_integers(rest));
@@ -175,7 +177,7 @@ constexpr auto at_values(X const& x, A const& axes, I const& i, R const&... rest
   return reshape_to(index_select(row, at, ravel(place)), on_dims(opened_shape, shape_of(row), at, shape_of(place)));
 }
 
-/// An index tensor as integers: of a mask of one dimension the places of what is true.
+/// Returns an index tensor as integers. A one-dimensional mask becomes the indices of its true elements.
 template <class T>
 T places_of(T const& i) {
   if (i.dtype() != dtype::bool_) return i;
@@ -184,7 +186,7 @@ T places_of(T const& i) {
   T const n = nonzero(i);
   return reshape(n, dims{n.sizes()[0]});
 }
-/// The leading axes that a mask is for, as one.
+/// Flattens the leading axes that a mask covers into one.
 template <class T>
 T masked_rows(T const& x, T const& mask) {
   if (mask.dim() == 0 || mask.dim() > x.dim() || !(x.sizes().sub(0, mask.dim()) == mask.sizes()))
@@ -205,7 +207,7 @@ T read_at(T const& x, A const& axes, R const&... i) {
   return at_values(x, axes, places_of(i)...);
 }
 
-/// Writes `y` where integer tensors say, one place after the other: of places that are named twice the last stays.
+/// Writes `y` at the indices that integer tensors specify, one after the other. If indices repeat, the last write wins.
 template <class T, class Y>
 void write_rows(T const& x, dims const& axes, std::vector<T> const& indices, Y const& y) {
   dims common;
@@ -234,13 +236,13 @@ void write_rows(T const& x, dims const& axes, std::vector<T> const& indices, Y c
 }
 } // namespace detail
 
-/// What `x.at(t)` is of tensors, where t is a tensor: a copy of what lies there, which is a tensor in all that it can;
-/// assigned to, as in `x.at(t) = y`, it writes into x.
+/// The result of `x.at(t)` for tensors, where t is a tensor. It is a tensor with a copy of the selected elements; an
+/// assignment `x.at(t) = y` writes into x.
 template <class... I>
 class indexed_tensor : public tensor {
 public:
   using tensor_type = tensor;
-  using as_result = tensor; // of a function
+  using as_result = tensor; // the type that functions return for it
   indexed_tensor(tensor const& elements, tensor const& of, I const&... indices)
       : tensor(elements), of_(of), indices_(indices...) {}
   indexed_tensor(indexed_tensor const&) = default;
@@ -293,7 +295,7 @@ private:
     for (tensor& i : values) i = detail::places_of(T(i));
     detail::write_rows<T>(x, axes, values, y);
   }
-  /// One value for each row that a mask names.
+  /// Writes one value for each position where a mask is true.
   template <class T, class Y>
   static void write_where(T const& x, T const& mask, Y const& y) {
     T const all = varve::nonzero(mask);
@@ -311,12 +313,16 @@ private:
 template <class... I>
 struct traits<indexed_tensor<I...>> : traits<tensor> {};
 
-/// `x.at(i...)`, and `x[i]`: the part of x that indices name, one for each axis from the front. A number takes
-/// one place of its axis, which goes; `slice(1, 5)` a range; `none` is a new axis of size 1, `ellipsis` all axes that
-/// the others leave; a tensor of integers takes its elements' places, and several of them broadcast; a bool tensor
-/// takes what is true. Of static values write `index<2>` and `range<1, 5>` for what the compiler knows; a plain number
-/// is found by `gather`. Parts of tensors without a tensor among the indices are views: `x.at(0) = y` writes.
-/// `index_error` out of range; PyTorch: tensor indexing.
+/// Returns the part of x that indices select, one for each axis from the front: `x.at(i...)` and `x[i]` (PyTorch's
+/// tensor indexing).
+///
+/// A number selects one position and removes the axis. `slice(1, 5)` selects a range. `none` adds an axis of size 1,
+/// and `ellipsis` stands for all axes that the other indices do not use. An integer tensor selects by its elements;
+/// several of them broadcast. A bool tensor selects where it is true.
+///
+/// For static values, write `index<2>` and `range<1, 5>` for compile-time positions; a plain number uses `gather`.
+/// Parts of tensors are views if no index is a tensor, so that `x.at(0) = y` writes into x. An index out of range
+/// throws `index_error`.
 struct at_t {
   template <value X, class... I>
   constexpr auto operator()(X const& x, I const&... i) const {

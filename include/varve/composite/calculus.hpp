@@ -11,10 +11,10 @@
 #include <varve/op/cat.hpp>
 
 /// @file
-/// Differences, sums of trapezia, and what is made of products of coordinates.
+/// Finite differences, the trapezoidal rule, and products of vectors and matrices along axes.
 namespace varve {
 
-/// Differences of neighbours along an axis, `n` times (`torch.diff`).
+/// Differences of adjacent elements along an axis (`torch.diff`). bool yields whether they differ.
 inline constexpr struct diff_t : composite_operator<diff_t> {
   static constexpr auto op_name = "diff";
   template <value X, class A = ints<-1>>
@@ -34,8 +34,8 @@ inline constexpr struct diff_t : composite_operator<diff_t> {
   }
 } diff{};
 
-/// Derivatives along an axis by differences of elements `h` apart: of both neighbours, and at the ends of the nearest
-/// one or, for `edge` 2, two (`torch.gradient` of one axis).
+/// Derivatives along an axis by finite differences of elements with spacing `h` (`torch.gradient` of one axis). Inner
+/// elements use central differences; the ends use one neighbour, or two if `edge` is 2.
 inline constexpr struct gradient_along_t : composite_operator<gradient_along_t> {
   static constexpr auto op_name = "gradient";
   template <value X, class A>
@@ -68,9 +68,9 @@ inline constexpr struct gradient_along_t : composite_operator<gradient_along_t> 
   }
 } gradient_along{};
 
-/// Derivatives along an axis by differences of elements at `places`, a vector of ascending coordinates
-/// (`torch.gradient` with coordinates): exact for parabolas inside, and at the ends for lines or, for `edge` 2,
-/// parabolas.
+/// Derivatives along an axis by finite differences of elements at `places`, a vector of ascending coordinates
+/// (`torch.gradient` with coordinates). Inside, they are exact for parabolas; at the ends for lines, or for parabolas
+/// if `edge` is 2.
 inline constexpr struct gradient_over_t : composite_operator<gradient_over_t> {
   static constexpr auto op_name = "gradient";
   template <value X, class A, value P>
@@ -89,7 +89,7 @@ inline constexpr struct gradient_over_t : composite_operator<gradient_over_t> {
     };
     auto const h = diff(reshape(to(places, type_fact(v)), on_dims(column, shape_of(v), a, shape_of(places))), a);
     auto const n = on_dims([](dims const& s, dims const& at) { return dims{s[wrap_axis(at[0], s.n)] - 1}; },
-                           shape_of(v), a); // how many differences
+                           shape_of(v), a); // the number of differences
     if (edge == 2 && to_dims(n)[0] < 2)
       refuse::argument_is_invalid(op_name, "an axis has fewer elements than its edges need");
     auto const less = [](dims const& m, dims const& k) { return dims{m[0] < k[0] ? extent(0) : m[0] - k[0]}; };
@@ -111,7 +111,7 @@ inline constexpr struct gradient_over_t : composite_operator<gradient_over_t> {
     auto const bent = [&](auto const& s, auto const& t, auto const& d, auto const& e) { // s + (s - t) d / (d + e)
       return add(s, mul(sub(s, t), div(d, add(d, e))));
     };
-    // of two elements the edges are lines: what is not there is not asked for
+    // with two elements the edges are lines; indices are limited so that no missing element is read
     auto const at_most = [](dims const& m, dims const& k) { return dims{m[0] < k[0] ? m[0] : k[0]}; };
     auto const second_step = on_dims(at_most, last, ints<1>{});
     auto const third = on_dims(at_most, n, ints<2>{});
@@ -121,7 +121,7 @@ inline constexpr struct gradient_over_t : composite_operator<gradient_over_t> {
   }
 } gradient_over{};
 
-/// The integral along an axis of what is linear between elements, `dx` apart (`torch.trapezoid`).
+/// The integral along an axis by the trapezoidal rule, for elements with spacing `dx` (`torch.trapezoid`).
 inline constexpr struct trapezoid_t : composite_operator<trapezoid_t> {
   static constexpr auto op_name = "trapezoid";
   template <value Y, class A = ints<-1>, value X = double>
@@ -139,7 +139,7 @@ inline constexpr struct trapezoid_t : composite_operator<trapezoid_t> {
   }
 } trapezoid{};
 
-/// The products across of vectors of three numbers along an axis, which broadcast (`torch.linalg.cross`).
+/// Cross products of vectors of three elements along an axis, which broadcast (`torch.linalg.cross`).
 inline constexpr struct cross_t : composite_operator<cross_t> {
   static constexpr auto op_name = "linalg_cross";
   template <value X, value Y, class A = ints<-1>>
@@ -151,7 +151,7 @@ inline constexpr struct cross_t : composite_operator<cross_t> {
       return dims{};
     };
     (void)on_dims(check, shape_of(x), shape_of(y), a);
-    auto const turned = [&](auto const& v, auto const& first) { // the components from one on, around
+    auto const turned = [&](auto const& v, auto const& first) { // the components rotated, starting with `first`
       return cat(std::make_tuple(narrow(v, a, first, on_dims([](dims const& k) { return dims{3 - k[0]}; }, first)),
                                  narrow(v, a, ints<0>{}, first)),
                  a);
@@ -160,8 +160,8 @@ inline constexpr struct cross_t : composite_operator<cross_t> {
   }
 } cross{};
 
-/// Sums of products over pairs of axes: those of the first in the order given, those of the second likewise
-/// (`torch.tensordot`).
+/// Sums of products over pairs of axes (`torch.tensordot`). Axis k of `x_axes` in x is paired with axis k of `y_axes`
+/// in y.
 inline constexpr struct tensordot_t : composite_operator<tensordot_t> {
   static constexpr bool takes_complex = true;
   static constexpr auto op_name = "tensordot";
@@ -206,8 +206,8 @@ private:
   };
 } tensordot{};
 
-/// The covariances of variables, which are rows, over observations, which are columns; weights of observations are
-/// `counts` (how often each was made) and `weights`, or `none`; of one variable it is a number (`torch.cov`).
+/// Covariances of variables (rows) over observations (columns) (`torch.cov`). Observations can have weights: `counts`,
+/// how often each was made, and `weights`; `none` omits them. For one variable the result is a number.
 inline constexpr struct cov_t : composite_operator<cov_t> {
   static constexpr auto op_name = "cov";
   template <value X, class F = none_t, class W = none_t>
@@ -227,7 +227,7 @@ inline constexpr struct cov_t : composite_operator<cov_t> {
     }();
     auto const total = sum(w);
     auto const d = sub(v, div(sum(mul(v, w), axis<1>, keepdim), total));
-    auto const less = [&] { // by how much the total is corrected
+    auto const less = [&] { // the correction to the total
       if constexpr (is_none<W>) return mul(new_full(detach(total), ints<>{}, 1), correction);
       else return mul(div(sum(mul(w, to(weights, type_fact(v)))), total), correction);
     }();
@@ -235,7 +235,7 @@ inline constexpr struct cov_t : composite_operator<cov_t> {
     return reshape(div(mm(mul(d, w), d, ints<0, 1>{}), n), shape);
   }
 } cov{};
-/// The covariances over the standard deviations, in [-1, 1] (`torch.corrcoef`).
+/// Correlation coefficients: covariances divided by the standard deviations, in [-1, 1] (`torch.corrcoef`).
 inline constexpr struct corrcoef_t : composite_operator<corrcoef_t> {
   static constexpr auto op_name = "corrcoef";
   template <value X>
@@ -251,7 +251,7 @@ inline constexpr struct corrcoef_t : composite_operator<corrcoef_t> {
   }
 } corrcoef{};
 
-/// Powers 0 to n - 1 of the elements along a new last axis (`torch.linalg.vander`).
+/// Powers 0 to n - 1 of the elements, along a new last axis (`torch.linalg.vander`).
 inline constexpr struct vander_t : composite_operator<vander_t> {
   static constexpr auto op_name = "linalg_vander";
   template <value X, class N>
@@ -264,7 +264,7 @@ inline constexpr struct vander_t : composite_operator<vander_t> {
   }
 
 private:
-  /// Twice as many powers at each step: those there are, times the next one.
+  /// Doubles the number of powers at each step by multiplying the existing ones with the next power.
   template <int Step, class Y, class X, class N>
   static constexpr auto more(Y const& y, X const& x, N const& n) {
     auto const have = on_dims([](dims const& s) { return dims{s[s.n - 1]}; }, shape_of(y));
@@ -285,7 +285,7 @@ private:
   }
 } vander{};
 
-/// What `searchsorted` computes, of one dtype. Attribute {behind equal ones}.
+/// Implements `searchsorted` for operands of one dtype. Attribute {right}: whether to insert after equal elements.
 struct places_in_order_t {
   static constexpr auto op_name = "searchsorted";
 };
@@ -320,7 +320,7 @@ struct rules<places_in_order_t> {
         },
         out, x, first);
   }
-  /// Rows of their own for every lane are rows of a matrix.
+  /// Treats separate boundaries for each lane as rows of a matrix.
   template <class Op, class N, class S, class V>
   static constexpr auto batch(Op const& op, N const& n, S const& sorted, V const& x) {
     auto const all = materialize(x, n), rows = materialize(sorted, n);
@@ -335,15 +335,15 @@ struct rules<places_in_order_t> {
   }
 
 private:
-  /// By halves; NaN is put at the end.
+  /// Finds the position by bisection. NaN is inserted at the end.
   template <class T>
   static constexpr index_t place(T const* row, index_t n, index_t step, T v, bool right) {
     if (v != v) return n;
     index_t first = 0;
-    for (index_t left = n; left > 0;) { // without a branch on what is found
+    for (index_t left = n; left > 0;) { // without a branch on the comparison
       index_t const half = left / 2;
       T const m = row[(first + half) * step];
-      bool const before = right ? m <= v : m < v; // boundaries that are NaN are behind all others
+      bool const before = right ? m <= v : m < v; // NaN boundaries come after all others
       first = before ? first + half + 1 : first;
       left = before ? left - half - 1 : half;
     }
@@ -351,10 +351,12 @@ private:
   }
 };
 
-/// Where elements would have to be put into the last axis of ascending values: before equal ones, or behind them; NaN
-/// at the end (`torch.searchsorted`). O(log n) for each tensor element; static values compare all pairs, which fuses.
-/// Boundaries of one dimension are for all elements; others have the rank of the elements, and rows of their own.
-/// Operands of two dtypes are compared in that of both.
+/// The indices at which elements would be inserted into ascending boundaries along the last axis
+/// (`torch.searchsorted`). An element goes before equal boundaries, or after them if `right`; NaN goes to the end.
+///
+/// One-dimensional boundaries serve all elements. Boundaries of more dimensions have the rank of the elements and one
+/// row for each row of elements. Operands of different dtypes are compared in their common dtype. Tensors take O(log n)
+/// for each element; static values compare all pairs, which can be fused.
 inline constexpr struct searchsorted_t : composite_operator<searchsorted_t> {
   static constexpr auto op_name = "searchsorted";
   template <value S, value V, class R = ints<0>>
@@ -363,7 +365,7 @@ inline constexpr struct searchsorted_t : composite_operator<searchsorted_t> {
       auto const type = dims{static_cast<index_t>(promote_types(dtype_of(sorted), dtype_of(values)))};
       return bind<places_in_order_t>(to_dims(detail::as_fact(right)))(to(sorted, type), to(values, type));
     } else if constexpr (detail::is_dynamic_operand<S> && number<V>) {
-      // a whole number may be beyond the dtype of whole boundaries
+      // an integer may be outside the range of the boundaries' integer dtype
       dtype const own = dtype_of(sorted);
       S const s = to(sorted, is_floating(own) ? own : std::is_floating_point_v<V> ? default_dtype : dtype::int64);
       return bind<places_in_order_t>(to_dims(detail::as_fact(right)))(s, S(detail::constant_like(s, dims{}, values)));
@@ -391,7 +393,7 @@ private:
   }
 } searchsorted{};
 
-/// Which elements are among some others (`torch.isin`). Compares all pairs.
+/// Whether each element is among `others` (`torch.isin`). It compares all pairs.
 inline constexpr struct isin_t : composite_operator<isin_t> {
   static constexpr auto op_name = "isin";
   template <value X, value T>

@@ -4,7 +4,7 @@
 #include <varve/op/factory.hpp>
 
 namespace varve::detail {
-/// 0, 1, ..., n - 1 as a value of int64 that may meet `x`, in whatever world that is.
+/// Returns 0, 1, ..., n - 1 as int64, of a kind of value that can be combined with `x`.
 template <fact N, value X>
 constexpr auto counted(N const& n, X const& x) {
   if constexpr (is_ints<N> && !dynamic_value<X> && is_ints<std::remove_cvref_t<decltype(type_fact(x))>>)

@@ -11,11 +11,11 @@
 #include <varve/op/where.hpp>
 
 /// @file
-/// Diagonals and triangles of matrices, which may be many.
+/// Diagonals and triangles of matrices, also of batches of matrices.
 namespace varve {
 
 namespace detail {
-/// {sizes}, {strides} and {where it begins} of a diagonal of a row-major value, whose dimension is the last one.
+/// Sizes, strides and start of a diagonal of a row-major value. The diagonal is the last dimension.
 struct diagonal_of {
   dims sizes, strides, start;
   constexpr diagonal_of(dims const& s, dims const& offset, dims const& axes) {
@@ -43,8 +43,8 @@ inline constexpr auto diagonal_start = [](dims const& s, dims const& o, dims con
 inline constexpr auto two_axes = [](dims const& a, dims const& b) { return dims{a[0], b[0]}; };
 } // namespace detail
 
-/// The diagonal of two dimensions, `offset` to the right of the main one, as the last dimension: a view
-/// (`torch.diagonal`).
+/// The diagonal of two dimensions, `offset` to the right of the main diagonal, as the last dimension
+/// (`torch.diagonal`). It is a view.
 inline constexpr struct diagonal_t : composite_operator<diagonal_t> {
   static constexpr bool gives_view = true;
   static constexpr auto op_name = "diagonal";
@@ -58,7 +58,7 @@ inline constexpr struct diagonal_t : composite_operator<diagonal_t> {
   }
 } diagonal{};
 
-/// A value with `source` in the place of a diagonal (`torch.diagonal_scatter`); the dtypes are the same.
+/// Returns a value with a diagonal replaced by `source` (`torch.diagonal_scatter`). The dtypes must be the same.
 inline constexpr struct diagonal_scatter_t : composite_operator<diagonal_scatter_t> {
   static constexpr auto op_name = "diagonal_scatter";
   template <value X, value S, class O = ints<0>, class A = ints<0>, class B = ints<1>>
@@ -77,7 +77,7 @@ inline constexpr struct diagonal_scatter_t : composite_operator<diagonal_scatter
   }
 } diagonal_scatter{};
 
-/// Zeros with the last dimension of a value as a diagonal of the dimensions `first` and `second` of the result
+/// Zeros, with the last dimension of x as a diagonal of the dimensions `first` and `second` of the result
 /// (`torch.diag_embed`).
 inline constexpr struct diag_embed_t : composite_operator<diag_embed_t> {
   static constexpr bool keeps_elements = true;
@@ -101,7 +101,7 @@ inline constexpr struct diag_embed_t : composite_operator<diag_embed_t> {
   }
 } diag_embed{};
 
-/// The diagonal of a matrix; of a vector a matrix with this diagonal (`torch.diag`).
+/// The diagonal of a matrix, or a matrix with a vector as its diagonal (`torch.diag`).
 inline constexpr struct diag_t : composite_operator<diag_t> {
   static constexpr bool keeps_elements = true;
   static constexpr auto op_name = "diag";
@@ -119,7 +119,7 @@ inline constexpr struct diag_t : composite_operator<diag_t> {
   }
 } diag{};
 
-/// The sum of the diagonal of a matrix.
+/// The trace of a matrix: the sum of its diagonal.
 inline constexpr struct trace_of_matrix_t : composite_operator<trace_of_matrix_t> {
   static constexpr bool takes_complex = true;
   static constexpr auto op_name = "trace";
@@ -136,7 +136,7 @@ inline constexpr auto side_of_matrices = [](dims const& s) {
   if (s.n < 2) refuse::argument_is_invalid("tril or triu", "matrices are expected");
   return dims{s[s.n - FromEnd]};
 };
-/// Of matrices the elements whose column less their row satisfies `keep`, else 0.
+/// Returns matrices whose elements are 0 unless `keep(column - row)` is true.
 template <value X, class F>
 constexpr auto triangle(X const& x, F const& keep) {
   auto const rows = counted(on_dims(side_of_matrices<2>, shape_of(x)), x);
@@ -146,7 +146,7 @@ constexpr auto triangle(X const& x, F const& keep) {
 }
 } // namespace detail
 
-/// Matrices with zeros above the diagonal `offset` to the right of the main one (`torch.tril`).
+/// Matrices with zeros above the diagonal that is `offset` to the right of the main one (`torch.tril`).
 inline constexpr struct tril_t : composite_operator<tril_t> {
   static constexpr bool keeps_elements = true;
   static constexpr auto op_name = "tril";
@@ -155,7 +155,7 @@ inline constexpr struct tril_t : composite_operator<tril_t> {
     return detail::triangle(x, [&](auto const& d) { return le(d, offset); });
   }
 } tril{};
-/// Matrices with zeros below the diagonal `offset` to the right of the main one (`torch.triu`).
+/// Matrices with zeros below the diagonal that is `offset` to the right of the main one (`torch.triu`).
 inline constexpr struct triu_t : composite_operator<triu_t> {
   static constexpr bool keeps_elements = true;
   static constexpr auto op_name = "triu";

@@ -11,11 +11,11 @@
 #include <vector>
 
 /// @file
-/// Sums of products by the names of axes.
+/// Sums of products in Einstein notation.
 namespace varve {
 
 namespace detail {
-/// The axes of operands and result by their letters; what `...` stands for are letters of its own, which broadcast.
+/// The letters of the axes of operands and result. Axes that `...` stands for get digits as letters; they broadcast.
 class axis_letters {
 public:
   template <class T>
@@ -61,11 +61,11 @@ public:
       refuse::argument_is_invalid("einsum", "there are more than eight letters");
   }
   std::vector<std::string> operands;
-  /// The letters of the result, and after them those that are summed over.
+  /// The letters of the result, and `all`: these followed by the letters that are summed over.
   std::string result, all;
 
 private:
-  static std::string hidden_letters(int n) { // counted from the last one
+  static std::string hidden_letters(int n) { // numbered from the last one
     std::string r;
     for (int k = n; k > 0; --k) r += static_cast<char>('0' + k);
     return r;
@@ -74,7 +74,7 @@ private:
     if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '1' && c <= '9')))
       refuse::argument_is_invalid("einsum", "axes are named by letters");
   }
-  /// Without an arrow: what is named once, in the order of the alphabet.
+  /// Returns the result's letters for an equation without an arrow: those that occur once, in alphabetical order.
   std::string implied(int widest) const {
     std::string r = hidden_letters(widest);
     for (char c = 'A'; c <= 'z'; ++c) {
@@ -86,10 +86,11 @@ private:
     return r;
   }
 };
-/// An operand whose axes are the letters of `all`, of size 1 where it has none.
+/// Permutes an operand so that its axes are the letters of `all`, with size 1 for letters that it lacks.
 template <class T>
 T with_all_letters(T x, std::string letters, std::string const& all) {
-  for (std::size_t k = 0; k < letters.size(); ++k) // a letter twice is the diagonal, which becomes the last axis
+  // a repeated letter selects the diagonal, which becomes the last axis
+  for (std::size_t k = 0; k < letters.size(); ++k)
     if (std::size_t const again = letters.find(letters[k], k + 1); again != std::string::npos) {
       if (!(x.sizes()[static_cast<int>(k)] == x.sizes()[static_cast<int>(again)]))
         refuse::shapes_do_not_match("einsum", x.sizes(), x.sizes());
@@ -107,8 +108,8 @@ T with_all_letters(T x, std::string letters, std::string const& all) {
   }
   return reshape(T(permute(x, order)), sizes);
 }
-/// Which axes of two operands with all letters, of size 1 where an operand lacks one, play which part in the sum of
-/// their products.
+/// The roles of the axes in the sum of products of two operands. Both operands have all letters, with size 1 for
+/// letters that they lack.
 class einsum_axes {
 public:
   template <class T>
@@ -123,10 +124,12 @@ public:
       size.push_back(in_x ? x.sizes()[k] : y.sizes()[k]);
     }
   }
-  /// Summed over and in one operand alone; summed over and in both; none of these and of size 1 in the result.
+  /// Axes that are summed over: in one operand alone (`of_x`, `of_y`), or in both (`inner`). `single` are all summed
+  /// axes but `inner`; the result has size 1 there.
   dims of_x, of_y;
   std::vector<int> inner, single;
-  /// In the result, of both operands or of one.
+  /// Axes of the result: in the first operand alone (`rows`), in the second alone (`columns`), or the remaining ones
+  /// (`common`).
   std::vector<int> common, rows, columns;
   dims size;
 
@@ -142,7 +145,8 @@ public:
     return r;
   }
 };
-/// The sum of products over the axes `gone`. What would be larger than operands and result is a product of matrices.
+/// Returns the sum of products over the axes `gone`. It uses a matrix product where the products would be larger than
+/// operands and result.
 template <class T>
 T summed_product(T x, T y, dims const& gone) {
   einsum_axes const a(x, y, gone);
@@ -169,9 +173,10 @@ T summed_product(T x, T y, dims const& gone) {
 }
 } // namespace detail
 
-/// `einsum("ij,jk->ik", {a, b})`: the products of all operands whose axes are called by letters, summed over those that
-/// the result lacks; `...` are axes that broadcast, a letter twice in one operand is its diagonal (`torch.einsum`). For
-/// tensors; it multiplies from the left, and sums what no later operand has as early as may be.
+/// `einsum("ij,jk->ik", {a, b})`: products of all operands, whose axes are named by letters, summed over the letters
+/// that the result lacks (`torch.einsum`). Axes that `...` stands for broadcast. A letter twice in one operand selects
+/// its diagonal. It accepts tensors only. Operands are multiplied from left to right; axes that no later operand has
+/// are summed as early as possible.
 template <class T = tensor>
   requires std::is_same_v<T, tensor>
 T einsum(std::string_view equation, std::vector<T> const& x) {
@@ -204,7 +209,7 @@ T einsum(std::string_view equation, std::vector<T> const& x) {
     y = detail::summed_product(y, detail::with_all_letters(x[k], names.operands[k], names.all), gone_before(k + 1));
   return reshape(y, y.sizes().sub(0, static_cast<int>(names.result.size())));
 }
-/// ... as it is called in PyTorch: `einsum("ij,jk->ik", a, b)`.
+/// `einsum` with separate operands, as in PyTorch: `einsum("ij,jk->ik", a, b)`.
 template <class T, std::same_as<T>... Rest>
   requires std::is_same_v<T, tensor>
 T einsum(std::string_view equation, T const& first, Rest const&... rest) {

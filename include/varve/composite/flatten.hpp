@@ -5,10 +5,10 @@
 #include <varve/op/reshape.hpp>
 
 /// @file
-/// Other shapes of the same elements, and other orders of their dimensions: views where strides allow it.
+/// The same elements in other shapes or with reordered dimensions. The results are views where the strides allow it.
 namespace varve {
 
-/// Joins the dimensions from `start` to `end`, both included (`torch.flatten`); of rank 0 it gives one element.
+/// Joins the dimensions from `start` to `end`, both included (`torch.flatten`). Rank 0 becomes one dimension of size 1.
 inline constexpr struct flatten_t : composite_operator<flatten_t> {
   static constexpr bool gives_view = true;
   static constexpr auto op_name = "flatten";
@@ -30,7 +30,7 @@ inline constexpr struct flatten_t : composite_operator<flatten_t> {
   }
 } flatten{};
 
-/// All elements in one dimension (`torch.ravel`).
+/// Flattens all dimensions into one (`torch.ravel`).
 inline constexpr struct ravel_t : composite_operator<ravel_t> {
   static constexpr bool gives_view = true;
   static constexpr auto op_name = "ravel";
@@ -40,7 +40,7 @@ inline constexpr struct ravel_t : composite_operator<ravel_t> {
   }
 } ravel{};
 
-/// Splits a dimension into several, of which one may be -1 (`torch.unflatten`).
+/// Splits a dimension into several; one of the sizes may be -1 (`torch.unflatten`).
 inline constexpr struct unflatten_t : composite_operator<unflatten_t> {
   static constexpr bool gives_view = true;
   static constexpr auto op_name = "unflatten";
@@ -60,7 +60,7 @@ inline constexpr struct unflatten_t : composite_operator<unflatten_t> {
   }
 } unflatten{};
 
-/// Moves dimensions to other places; the others keep their order (`torch.movedim`).
+/// Moves dimensions to other positions; the others keep their order (`torch.movedim`).
 inline constexpr struct movedim_t : composite_operator<movedim_t> {
   static constexpr bool gives_view = true;
   static constexpr auto op_name = "movedim";
@@ -97,7 +97,8 @@ inline constexpr auto shape_at_least = [](dims const& s) {
   return r;
 };
 } // namespace detail
-/// As one, two or three dimensions at least: sizes of 1 are put in front, the third behind (`torch.atleast_3d`).
+/// Reshapes a value to at least one, two or three dimensions (`torch.atleast_1d` ... `torch.atleast_3d`). Missing
+/// dimensions of size 1 are added in front; `atleast_3d` adds the third at the end.
 inline constexpr struct atleast_1d_t : composite_operator<atleast_1d_t> {
   static constexpr bool gives_view = true;
   static constexpr auto op_name = "atleast_1d";

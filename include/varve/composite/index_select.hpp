@@ -11,8 +11,8 @@
 #include <string>
 
 /// @file
-/// What reads by index beyond `gather`. Indices are int64, of `index_select` int32, too; `index_error` when they are
-/// out of range.
+/// Indexed reads beyond `gather`. Indices are int64; `index_select` also accepts int32. An index out of range throws
+/// `index_error`.
 namespace varve {
 
 namespace detail {
@@ -34,13 +34,14 @@ template <class = void>
   std::string const what = std::string(op) + (narrow ? " (an index of int64 or int32)" : " (an index of int64)");
   refuse::dtype_is_not_supported(what.c_str(), name(t));
 }
-/// Refuses an index of another dtype than int64, or int32 where that may be.
+/// Refuses an index whose dtype is not int64, or int32 if `narrow`.
 template <value I>
 constexpr void require_index(char const* op, I const& index, bool narrow = false) {
   dtype const t = dtype_of(index);
   if (t != dtype::int64 && !(narrow && t == dtype::int32)) refuse_index(op, narrow, t);
 }
-/// An index vector as it must be for `gather` to read whole slices: the shape of the value, with its own length.
+/// Expands an index vector so that `gather` reads whole slices: to the shape of the value, but with the vector's length
+/// along the axis.
 template <value X, value I, class A>
 constexpr auto index_of_slices(char const* op, X const& x, I const& index, A const& axis, bool narrow = true) {
   require_index(op, index, narrow);
@@ -50,7 +51,7 @@ constexpr auto index_of_slices(char const* op, X const& x, I const& index, A con
 }
 } // namespace detail
 
-/// The slices of an axis that a vector of indices names, as often as it does (`torch.index_select`).
+/// Selects slices of an axis by a vector of indices, which may repeat (`torch.index_select`).
 inline constexpr struct index_select_t : composite_operator<index_select_t> {
   static constexpr bool keeps_elements = true;
   static constexpr auto op_name = "index_select";
@@ -61,7 +62,8 @@ inline constexpr struct index_select_t : composite_operator<index_select_t> {
   }
 } index_select{};
 
-/// The elements, all in a row, at indices, which may count from the end; the shape is that of the index (`torch.take`).
+/// Selects elements of the flattened x by indices (`torch.take`). Negative indices count from the end. The result has
+/// the shape of the index.
 inline constexpr struct take_t : composite_operator<take_t> {
   static constexpr bool keeps_elements = true;
   static constexpr auto op_name = "take";
@@ -75,7 +77,7 @@ inline constexpr struct take_t : composite_operator<take_t> {
   }
 } take{};
 
-/// `gather` whose operands broadcast but for the axis (`torch.take_along_dim`).
+/// `gather` whose operands broadcast, except along the axis (`torch.take_along_dim`).
 inline constexpr struct take_along_dim_t : composite_operator<take_along_dim_t> {
   static constexpr bool keeps_elements = true;
   static constexpr auto op_name = "take_along_dim";
@@ -116,7 +118,7 @@ constexpr auto flipped(X const& x, A const& axes) {
   }
 }
 } // namespace detail
-/// The order of elements reversed along axes: a copy (`torch.flip`).
+/// Reverses the order of elements along axes (`torch.flip`). The result is a copy.
 inline constexpr struct flip_t : composite_operator<flip_t> {
   static constexpr bool keeps_elements = true;
   static constexpr auto op_name = "flip";
@@ -136,7 +138,7 @@ inline constexpr struct flip_t : composite_operator<flip_t> {
   }
 } flip{};
 
-/// A plane of two axes turned by quarters, from the first axis to the second (`torch.rot90`).
+/// Rotates by quarter turns in the plane of two axes, from the first axis to the second (`torch.rot90`).
 inline constexpr struct rot90_t : composite_operator<rot90_t> {
   static constexpr bool keeps_elements = true;
   static constexpr auto op_name = "rot90";
@@ -162,7 +164,7 @@ inline constexpr struct rot90_t : composite_operator<rot90_t> {
   }
 } rot90{};
 
-/// Each slice of an axis so many times in a row (`torch.repeat_interleave` by one number).
+/// Repeats each slice of an axis the same number of times in a row (`torch.repeat_interleave` with a number).
 inline constexpr struct repeat_interleave_t : composite_operator<repeat_interleave_t> {
   static constexpr bool keeps_elements = true;
   static constexpr auto op_name = "repeat_interleave";

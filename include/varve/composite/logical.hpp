@@ -11,15 +11,15 @@
 #include <limits>
 
 /// @file
-/// Truth values: of values, which are true where they are not 0, and of comparisons. All give bool, and are constant to
-/// derivatives.
+/// Logical operators on values, which count as true where they are not 0, and comparisons. All return bool and have
+/// derivatives of zero.
 namespace varve {
 
 namespace detail {
 inline constexpr auto truth_of = [](auto const& x) { return ne(x, 0); };
 } // namespace detail
 
-/// x and y.
+/// True where x and y are both true.
 inline constexpr struct logical_and_t : composite_operator<logical_and_t> {
   static constexpr auto op_name = "logical_and";
   template <value X, value Y>
@@ -27,7 +27,7 @@ inline constexpr struct logical_and_t : composite_operator<logical_and_t> {
     return mul(detail::truth_of(x), detail::truth_of(y));
   }
 } logical_and{};
-/// x or y.
+/// True where x or y is true.
 inline constexpr struct logical_or_t : composite_operator<logical_or_t> {
   static constexpr auto op_name = "logical_or";
   template <value X, value Y>
@@ -35,7 +35,7 @@ inline constexpr struct logical_or_t : composite_operator<logical_or_t> {
     return maximum(detail::truth_of(x), detail::truth_of(y));
   }
 } logical_or{};
-/// One of x and y, but not both.
+/// True where exactly one of x and y is true.
 inline constexpr struct logical_xor_t : composite_operator<logical_xor_t> {
   static constexpr auto op_name = "logical_xor";
   template <value X, value Y>
@@ -43,7 +43,7 @@ inline constexpr struct logical_xor_t : composite_operator<logical_xor_t> {
     return ne(detail::truth_of(x), detail::truth_of(y));
   }
 } logical_xor{};
-/// Not x.
+/// True where x is 0.
 inline constexpr struct logical_not_t : composite_operator<logical_not_t> {
   static constexpr auto op_name = "logical_not";
   template <value X>
@@ -52,7 +52,7 @@ inline constexpr struct logical_not_t : composite_operator<logical_not_t> {
   }
 } logical_not{};
 
-/// Is any element along axes true? Of none, no. (Of uint8 PyTorch gives uint8; here it is bool.)
+/// True if any element along axes is true; false without elements. (For uint8 PyTorch returns uint8; here it is bool.)
 inline constexpr struct any_t : composite_operator<any_t> {
   static constexpr auto op_name = "any";
   template <value X, class... A>
@@ -60,7 +60,7 @@ inline constexpr struct any_t : composite_operator<any_t> {
     return ne(sum(detail::truth_of(x), at...), 0);
   }
 } any{};
-/// Are all elements along axes true? Of none, yes.
+/// True if all elements along axes are true; true without elements.
 inline constexpr struct all_t : composite_operator<all_t> {
   static constexpr auto op_name = "all";
   template <value X, class... A>
@@ -68,7 +68,7 @@ inline constexpr struct all_t : composite_operator<all_t> {
     return eq(sum(eq(x, 0), at...), 0);
   }
 } all{};
-/// How many elements along axes are not 0, as int64 (`torch.count_nonzero`).
+/// The number of nonzero elements along axes, as int64 (`torch.count_nonzero`).
 inline constexpr struct count_nonzero_t : composite_operator<count_nonzero_t> {
   static constexpr auto op_name = "count_nonzero";
   template <value X, class... A>
@@ -77,7 +77,7 @@ inline constexpr struct count_nonzero_t : composite_operator<count_nonzero_t> {
   }
 } count_nonzero{};
 
-/// Neither infinite nor NaN; all integers are finite.
+/// True where an element is neither infinite nor NaN; all integers are finite.
 inline constexpr struct isfinite_t : composite_operator<isfinite_t> {
   static constexpr auto op_name = "isfinite";
   template <value X>
@@ -87,7 +87,7 @@ inline constexpr struct isfinite_t : composite_operator<isfinite_t> {
         [](auto const& v) { return eq(v, v); }, x);
   }
 } isfinite{};
-/// Infinite, of either sign.
+/// True where an element is infinite, of either sign.
 inline constexpr struct isinf_t : composite_operator<isinf_t> {
   static constexpr auto op_name = "isinf";
   template <value X>
@@ -97,7 +97,7 @@ inline constexpr struct isinf_t : composite_operator<isinf_t> {
         [](auto const& v) { return ne(v, v); }, x);
   }
 } isinf{};
-/// NaN.
+/// True where an element is NaN.
 inline constexpr struct isnan_t : composite_operator<isnan_t> {
   static constexpr auto op_name = "isnan";
   template <value X>
@@ -106,8 +106,8 @@ inline constexpr struct isnan_t : composite_operator<isnan_t> {
   }
 } isnan{};
 
-/// Where |x - y| <= atol + rtol |y|, or x is y; NaN is close to NaN if `equal_nan`. The dtypes are the same; tensors
-/// may be complex.
+/// True where |x - y| <= atol + rtol |y|, or x equals y. With `equal_nan`, NaN is close to NaN. The dtypes must be the
+/// same; tensors may be complex.
 inline constexpr struct isclose_t : composite_operator<isclose_t> {
   static constexpr bool takes_complex = true;
   static constexpr auto op_name = "isclose";
@@ -130,8 +130,8 @@ inline constexpr struct isclose_t : composite_operator<isclose_t> {
     return choose(detail::is_floating_fact(x), is_near, of_numbers, x, y);
   }
 } isclose{};
-/// Are all elements close, as a bool of C++ (`torch.allclose`)? Shapes broadcast, as in `isclose`. A value that is
-/// traced or mapped has no such answer: write `all(isclose(x, y))` there.
+/// True if all elements are close, as a C++ bool (`torch.allclose`). Shapes broadcast, as in `isclose`. Traced or
+/// mapped values have no such bool; write `all(isclose(x, y))` there.
 inline constexpr struct allclose_t {
   template <value X, value Y>
   constexpr bool operator()(X const& x, Y const& y, double rtol = 1e-5, double atol = 1e-8,
@@ -139,7 +139,7 @@ inline constexpr struct allclose_t {
     return static_cast<bool>(all(isclose(x, y, rtol, atol, equal_nan)));
   }
 } allclose{};
-/// Have two tensors one shape, one dtype, and the same elements (`torch.equal`)? NaN is not equal to itself.
+/// True if two tensors have the same shape, dtype and elements (`torch.equal`). NaN is not equal to itself.
 template <std::derived_from<tensor> X, std::derived_from<tensor> Y>
 bool equal(X const& x, Y const& y) {
   return x.sizes() == y.sizes() && x.dtype() == y.dtype() && static_cast<bool>(all(eq(x, y)));

@@ -5,8 +5,8 @@
 
 namespace varve {
 
-/// `length` values of an axis from `start` on, which may count from the end: a view (`torch.narrow`). `index_error`
-/// when they are not there.
+/// `length` elements of an axis from `start` on (`torch.narrow`). A negative start counts from the end. The result is a
+/// view. Throws `index_error` if the range exceeds the axis.
 inline constexpr struct narrow_t : composite_operator<narrow_t> {
   static constexpr bool gives_view = true;
   static constexpr auto op_name = "narrow";

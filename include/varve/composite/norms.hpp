@@ -10,19 +10,19 @@
 #include <varve/op/sqrt.hpp>
 
 /// @file
-/// Norms of vectors, and distances by them.
+/// Vector norms, and distances based on them.
 namespace varve {
 
 namespace detail {
-/// The root of a sum of squares along axes, whose derivative is 0 where it is 0.
+/// Returns the square root of a sum of squares along axes. The derivative is 0 where the root is 0.
 template <value X, class A, class K>
 constexpr auto euclidean(X const& x, A const& axes, K const& keep) {
   return root(sum(square(x), axes, keep));
 }
 } // namespace detail
 
-/// The p-norm along axes (all without): the number of elements that are not 0 for 0, the greatest absolute value for
-/// infinity, the least for minus infinity (`torch.linalg.vector_norm`). Integers are refused.
+/// The p-norm along axes, by default all (`torch.linalg.vector_norm`). For p = 0 it is the number of nonzero elements,
+/// for infinity the greatest absolute value, for minus infinity the least. Integers are refused.
 inline constexpr struct vector_norm_t : composite_operator<vector_norm_t> {
   static constexpr auto op_name = "linalg_vector_norm";
   template <value X, class A = ints<>, class K = ints<0>>
@@ -42,7 +42,7 @@ inline constexpr struct vector_norm_t : composite_operator<vector_norm_t> {
     return where(none_there, mul(s, 0), pow(where(none_there, 1, s), 1 / p));
   }
 } vector_norm{};
-/// `norm(x)`, `norm(x, p, axes)`: by its name in PyTorch, `vector_norm`.
+/// `norm(x)`, `norm(x, p, axes)`: another name of `vector_norm`, as in PyTorch.
 inline constexpr vector_norm_t norm{};
 
 /// The p-norm of the difference of two values (`torch.dist`).
@@ -54,7 +54,7 @@ inline constexpr struct dist_t : composite_operator<dist_t> {
   }
 } dist{};
 
-/// Slices of an axis scaled down to a p-norm of `maxnorm` at most (`torch.renorm`).
+/// Scales slices of an axis down to a p-norm of at most `maxnorm` (`torch.renorm`).
 inline constexpr struct renorm_t : composite_operator<renorm_t> {
   static constexpr auto op_name = "renorm";
   template <value X, class A>
@@ -85,7 +85,7 @@ inline constexpr struct pairwise_distance_t : composite_operator<pairwise_distan
 } pairwise_distance{};
 
 namespace detail {
-/// The p-norms along the last axis, which may have no elements.
+/// Returns the p-norms along the last axis, which may have no elements.
 template <value D>
 constexpr auto norms_of_rows(D const& d, double p) {
   auto const nothing = on_dims([](dims const& s) { return dims{s[s.n - 1] == 0}; }, shape_of(d));
@@ -94,8 +94,8 @@ constexpr auto norms_of_rows(D const& d, double p) {
       [&](auto const& v) { return vector_norm(v, p, axis<-1>); }, d);
 }
 } // namespace detail
-/// The p-norms of the differences of all rows of x and all rows of y: [.., n, d] and [.., m, d] give [.., n, m]
-/// (`torch.cdist`).
+/// The p-norms of the differences of all rows of x and all rows of y (`torch.cdist`): [.., n, d] and [.., m, d] yield
+/// [.., n, m].
 inline constexpr struct cdist_t : composite_operator<cdist_t> {
   static constexpr auto op_name = "cdist";
   template <value X, value Y>
@@ -115,8 +115,8 @@ inline constexpr struct cdist_t : composite_operator<cdist_t> {
   }
 } cdist{};
 
-/// The p-norms of the differences of each row of a matrix [n, d] and every later one: [n (n - 1) / 2], those of the
-/// first row first (`torch.nn.functional.pdist`).
+/// The p-norms of the differences of each row of a matrix [n, d] and each later row (`torch.nn.functional.pdist`). The
+/// result is [n (n - 1) / 2], starting with the pairs of the first row.
 inline constexpr struct pdist_t : composite_operator<pdist_t> {
   static constexpr auto op_name = "pdist";
   template <value X>
@@ -136,8 +136,8 @@ inline constexpr struct pdist_t : composite_operator<pdist_t> {
   }
 } pdist{};
 
-/// The cosine of the angles between vectors along an axis, which broadcast (`torch.nn.functional.cosine_similarity`):
-/// of vectors shorter than `eps` as if they were so long.
+/// The cosine of the angle between vectors along an axis; the operands broadcast
+/// (`torch.nn.functional.cosine_similarity`). Vectors shorter than `eps` are treated as having length `eps`.
 inline constexpr struct cosine_similarity_t : composite_operator<cosine_similarity_t> {
   static constexpr auto op_name = "cosine_similarity";
   template <value X, value Y, class A = ints<1>>

@@ -6,8 +6,8 @@
 
 namespace varve {
 
-/// What stands in the margins of `pad`: a number; the elements next to the edge, turned round; the edge itself; or the
-/// elements of the other end.
+/// What `pad` fills margins with: a number (`constant`), the elements mirrored at the edge (`reflect`), the edge
+/// element (`replicate`), or the elements of the opposite end (`circular`).
 namespace pad_mode {
 inline constexpr ints<0> constant{};
 inline constexpr ints<1> reflect{};
@@ -16,7 +16,7 @@ inline constexpr ints<3> circular{};
 } // namespace pad_mode
 
 namespace detail {
-/// Of one axis with margins: {axis, size, margin before, margin behind, size with both}.
+/// Returns {axis, size, margin before, margin after, size with both} of one axis.
 template <int Axis>
 inline constexpr auto padded_axis = [](dims const& s, dims const& pad, dims const& mode) {
   int const k = s.n - 1 - Axis;
@@ -29,7 +29,7 @@ inline constexpr auto padded_axis = [](dims const& s, dims const& pad, dims cons
     refuse::argument_is_invalid("pad", "a circular margin is not greater than what is left of its axis");
   return dims{k, n, before, after, all};
 };
-/// Which elements of an axis stand where, margins included.
+/// Returns the index of the source element for each position j, margins included.
 template <value J>
 constexpr auto reflected_index(J const& j, index_t n) {
   return sub(n - 1, abs(sub(n - 1, abs(j))));
@@ -69,9 +69,9 @@ constexpr auto with_elements_in_margins(X const& x, P const& pad, M const& mode)
 }
 } // namespace detail
 
-/// A value with margins, {before, after} of the last axis, then of the one before it; negative ones cut
-/// (`torch.nn.functional.pad`). `pad(x, {1, 2}, pad_mode::reflect)`: where no number fills them, they are of one to
-/// three axes, beside channels and maybe samples.
+/// Adds margins to a value, {before, after} of the last axis, then of the one before it, and so on
+/// (`torch.nn.functional.pad`). Negative margins cut: `pad(x, {1, 2}, pad_mode::reflect)`. Modes other than `constant`
+/// need margins of one to three axes, preceded by channels and an optional batch dimension.
 inline constexpr struct pad_t : composite_operator<pad_t> {
   static constexpr bool keeps_elements = true;
   static constexpr auto op_name = "pad";

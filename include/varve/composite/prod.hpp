@@ -13,7 +13,8 @@ namespace varve {
 
 namespace detail {
 inline constexpr auto size_of_axis = [](dims const& s, dims const& a) { return dims{s[wrap_axis(a[0], s.n)]}; };
-/// Neighbours multiplied, and these again, until one is left along the axis: as exact for zeros as for others.
+/// Multiplies the two halves of an axis elementwise, repeatedly, until one element remains. Derivatives are exact also
+/// at zeros.
 template <value X, class A>
 constexpr auto product_along(X const& x, A const& axis) {
   auto const n = on_dims(size_of_axis, shape_of(x), axis);
@@ -21,7 +22,7 @@ constexpr auto product_along(X const& x, A const& axis) {
   auto const fold = [&](auto const& v, auto const& n) {
     auto const half = on_dims([](dims const& m) { return dims{m[0] / 2}; }, n);
     auto const pairs = mul(part(v, ints<0>{}, half), part(v, half, half));
-    auto const rest = [&](auto const& u) { // of an odd number the last one goes into the first pair
+    auto const rest = [&](auto const& u) { // an odd last element is multiplied into the first pair
       auto const last = on_dims([](dims const& m) { return dims{m[0] - 1}; }, n);
       auto const others = on_dims([](dims const& m) { return dims{m[0] / 2 - 1}; }, n);
       auto const first = mul(part(u, ints<0>{}, ints<1>{}), part(v, last, ints<1>{}));
@@ -41,8 +42,8 @@ constexpr auto product_along(X const& x, A const& axis) {
 }
 } // namespace detail
 
-/// The product of elements, all of them or those along an axis (`torch.prod`); of none it is 1. Bool and integers give
-/// int64.
+/// The product of all elements, or of those along an axis (`torch.prod`). Without elements it is 1. bool and integers
+/// become int64.
 inline constexpr struct prod_t : composite_operator<prod_t> {
   static constexpr bool takes_complex = true;
   static constexpr auto op_name = "prod";
@@ -72,7 +73,7 @@ private:
       return on_dims([](dims const& s, dims const& at) { return dims{s.n > 0 && s[wrap_axis(at[0], s.n)] == 0}; },
                      shape_of(v), a);
     };
-    auto const itself = [](auto const& v) { return mul(v, 1); }; // in memory of its own
+    auto const itself = [](auto const& v) { return mul(v, 1); }; // with its own memory
     auto const product = [&](auto const& v) {
       auto const one_factor = same_fact(on_dims(detail::size_of_axis, shape_of(v), a), ints<1>{});
       return reshape(choose(one_factor, itself, [&](auto const& u) { return detail::product_along(u, a); }, v), shape);

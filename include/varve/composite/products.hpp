@@ -5,8 +5,8 @@
 #include <varve/op/permute.hpp>
 
 /// @file
-/// Products of vectors and matrices beyond `matmul`: `add...` adds alpha times a product to beta times a value, which
-/// broadcasts; where beta is 0 the value counts for nothing, not even NaN.
+/// Products of vectors and matrices beyond `matmul`. Functions named `add...` return beta times a value plus alpha
+/// times a product; the value broadcasts. If beta is 0 the value is ignored, even if it is NaN.
 namespace varve {
 
 namespace detail {
@@ -14,7 +14,7 @@ inline constexpr auto require_rank = [](char const* op, dims const& s, int rank)
   if (s.n == rank) return;
   refuse::shapes_do_not_match(op, s, s);
 };
-/// A factor as the dtype of the value has it: of integers what is behind the point is cut off.
+/// Returns a factor converted to the category of the dtype: for integers it is truncated.
 template <number A>
 constexpr double factor(A const& a, dtype t) {
   double const v = static_cast<double>(a);
@@ -61,7 +61,7 @@ inline constexpr struct outer_t : composite_operator<outer_t> {
     return mul(reshape(a, on_dims(column, shape_of(a))), reshape(b, on_dims(row, shape_of(b))));
   }
 } outer{};
-/// A matrix times a vector.
+/// Matrix times vector (`torch.mv`).
 inline constexpr struct mv_t : composite_operator<mv_t> {
   static constexpr bool takes_complex = true;
   static constexpr auto op_name = "mv";
@@ -75,7 +75,7 @@ inline constexpr struct mv_t : composite_operator<mv_t> {
     return matmul(a, b);
   }
 } mv{};
-/// As many products of matrices as there are (`torch.bmm`).
+/// Matrix products of two batches of matrices (`torch.bmm`).
 inline constexpr struct bmm_t : composite_operator<bmm_t> {
   static constexpr bool takes_complex = true;
   static constexpr auto op_name = "bmm";
@@ -89,7 +89,7 @@ inline constexpr struct bmm_t : composite_operator<bmm_t> {
     return mm(a, b);
   }
 } bmm{};
-/// Sums of products along the last axes of both (`torch.inner`).
+/// Sums of products along the last axes of both operands (`torch.inner`).
 inline constexpr struct inner_t : composite_operator<inner_t> {
   static constexpr bool takes_complex = true;
   static constexpr auto op_name = "inner";
@@ -118,7 +118,7 @@ inline constexpr struct inner_t : composite_operator<inner_t> {
     return choose(same_fact(numbers, ints<1>{}), [](auto const& u, auto const& v) { return mul(u, v); }, sums, a, b);
   }
 } inner{};
-/// Sums of products along one axis of both, which broadcast (`torch.linalg.vecdot`).
+/// Sums of products along one axis of both operands, which broadcast (`torch.linalg.vecdot`).
 inline constexpr struct vecdot_t : composite_operator<vecdot_t> {
   static constexpr auto op_name = "linalg_vecdot";
   template <value A, value B, class D = ints<-1>>
@@ -127,7 +127,7 @@ inline constexpr struct vecdot_t : composite_operator<vecdot_t> {
   }
 } vecdot{};
 
-/// beta x + alpha (a b) of matrices.
+/// beta x + alpha (a b) for matrices a and b.
 inline constexpr struct addmm_t : composite_operator<addmm_t> {
   static constexpr bool takes_complex = true;
   static constexpr auto op_name = "addmm";
@@ -141,7 +141,7 @@ inline constexpr struct addmm_t : composite_operator<addmm_t> {
     return detail::beta_plus_alpha(op_name, x, mm(a, b), beta, alpha);
   }
 } addmm{};
-/// beta x + alpha (a b) of a matrix and a vector.
+/// beta x + alpha (a b) for a matrix a and a vector b.
 inline constexpr struct addmv_t : composite_operator<addmv_t> {
   static constexpr bool takes_complex = true;
   static constexpr auto op_name = "addmv";
@@ -159,7 +159,7 @@ inline constexpr struct addr_t : composite_operator<addr_t> {
     return detail::beta_plus_alpha(op_name, x, outer(a, b), beta, alpha);
   }
 } addr{};
-/// beta x + alpha (a b) for each of several matrices.
+/// beta x + alpha (a b) for each pair of matrices of two batches.
 inline constexpr struct baddbmm_t : composite_operator<baddbmm_t> {
   static constexpr bool takes_complex = true;
   static constexpr auto op_name = "baddbmm";
@@ -168,7 +168,7 @@ inline constexpr struct baddbmm_t : composite_operator<baddbmm_t> {
     return detail::beta_plus_alpha(op_name, x, bmm(a, b), beta, alpha);
   }
 } baddbmm{};
-/// beta x + alpha times the sum of the products of several matrices.
+/// beta x + alpha times the sum of the matrix products of two batches.
 inline constexpr struct addbmm_t : composite_operator<addbmm_t> {
   static constexpr bool takes_complex = true;
   static constexpr auto op_name = "addbmm";

@@ -11,11 +11,12 @@
 #include <cmath>
 
 /// @file
-/// Tensors of evenly spaced numbers. (Templates only to cost nothing unless used.)
+/// Tensors of evenly spaced numbers. (These functions are templates only so that unused ones cost nothing.)
 namespace varve {
 
 namespace detail {
-/// start + step * k for k below n, in the dtype; computed in float64, or of whole numbers exactly.
+/// Returns start + step * k for k below n, converted to the dtype. It computes in float64, or exactly if start and step
+/// are integers.
 template <class T, number A, number S>
 T stepped(extent n, A start, S step, dtype type) {
   if constexpr (std::is_integral_v<A> && std::is_integral_v<S>) {
@@ -28,8 +29,8 @@ T stepped(extent n, A start, S step, dtype type) {
 }
 } // namespace detail
 
-/// start, start + step, ... before `end` (`torch.arange`); whole numbers give int64, others the default dtype. Start
-/// and step of an integer dtype are whole, as are the ends of `linspace` and `logspace`: the rest is cut off. Errors:
+/// Returns start, start + step, ... before `end` (`torch.arange`). Integer arguments yield int64, others the default
+/// dtype. For an integer dtype, start and step are truncated, as are the ends of `linspace` and `logspace`. Throws
 /// `value_error` for a step of 0, or one that leads away from the end.
 template <number A, number B, number S = int, class T = tensor>
 T arange(A start, B end, S step = 1,
@@ -41,7 +42,7 @@ T arange(A start, B end, S step = 1,
   if ((by > 0) != (to >= from) && to != from) refuse::argument_is_invalid("arange", "the step leads away from the end");
   double n = std::ceil((to - from) / by);
   if (category(type) == 1 && !(std::is_integral_v<A> && std::is_integral_v<B> && std::is_integral_v<S>)) {
-    double const first = std::trunc(from), each = std::trunc(by); // what is behind the point is cut off, as in PyTorch
+    double const first = std::trunc(from), each = std::trunc(by); // truncated, as in PyTorch
     if (each == 0) refuse::argument_is_invalid("arange", "of whole numbers the step must not be 0");
     if (type == dtype::int64) n = (std::max)(0.0, std::ceil((std::trunc(to) - first) / each));
     return detail::stepped<T>(static_cast<index_t>(n), static_cast<index_t>(first), static_cast<index_t>(each), type);
@@ -49,7 +50,7 @@ T arange(A start, B end, S step = 1,
   return detail::stepped<T>(static_cast<index_t>(n), start, step, type);
 }
 
-/// The n x m matrix with ones on its diagonal (`torch.eye`).
+/// Returns the n x m matrix with ones on its diagonal (`torch.eye`).
 template <class T = tensor>
 T eye(index_t n, index_t m, dtype type = get_default_dtype()) {
   if (n < 0 || m < 0) refuse::argument_is_invalid("eye", "sizes must not be negative");
@@ -57,8 +58,8 @@ T eye(index_t n, index_t m, dtype type = get_default_dtype()) {
   return to(T(eq(rows, columns)), type);
 }
 
-/// `steps` numbers from start to end, both included, evenly spaced (`torch.linspace`): each is computed from the nearer
-/// end.
+/// Returns `steps` evenly spaced numbers from start to end, both included (`torch.linspace`). Each is computed from the
+/// nearer end.
 template <class T = tensor>
 T linspace(double start, double end, index_t steps, dtype type = get_default_dtype()) {
   if (steps < 0) refuse::argument_is_invalid("linspace", "the number of steps must not be negative");
@@ -69,7 +70,7 @@ T linspace(double start, double end, index_t steps, dtype type = get_default_dty
   T const first = lt(T(arange(steps)), steps / 2 > 0 ? steps / 2 : index_t{1});
   return to(T(where(first, up, down)), type);
 }
-/// `linspace` between the numbers that two tensors of rank 0 hold, in float64 until they are converted.
+/// Returns `linspace` between the numbers in two tensors of rank 0. It computes in float64 and converts at the end.
 template <std::same_as<tensor> T>
 T linspace(T const& start, T const& end, index_t steps, dtype type = get_default_dtype()) {
   if (steps < 0) refuse::argument_is_invalid("linspace", "the number of steps must not be negative");
@@ -77,7 +78,7 @@ T linspace(T const& start, T const& end, index_t steps, dtype type = get_default
     refuse::argument_is_invalid("linspace", "start and end are numbers, or tensors of rank 0");
   if (is_complex(start.dtype()) || is_complex(end.dtype()))
     refuse::dtype_is_not_supported("linspace", name(is_complex(start.dtype()) ? start.dtype() : end.dtype()));
-  auto const exact = [&](T const& v) { // of whole numbers what is behind the point is cut off
+  auto const exact = [&](T const& v) { // truncated for integer dtypes
     return T(to(category(type) == 1 ? T(to(v, dtype::int64)) : v, dtype::float64));
   };
   T const a = exact(start), b = exact(end), k = arange(steps, dtype::float64);
@@ -86,27 +87,27 @@ T linspace(T const& start, T const& end, index_t steps, dtype type = get_default
   T const first = lt(T(arange(steps)), steps / 2 > 0 ? steps / 2 : index_t{1});
   return to(T(where(first, up, down)), type);
 }
-/// base to the power of the numbers of `linspace` (`torch.logspace`).
+/// Returns base to the power of the numbers of `linspace` (`torch.logspace`).
 template <class T = tensor>
 T logspace(double start, double end, index_t steps, double base = 10, dtype type = get_default_dtype()) {
   if (category(type) == 1) start = std::trunc(start), end = std::trunc(end);
   return to(T(pow(base, T(linspace(start, end, steps, dtype::float64)))), type);
 }
-/// `logspace` between the numbers that two tensors of rank 0 hold.
+/// Returns `logspace` between the numbers in two tensors of rank 0.
 template <std::same_as<tensor> T>
 T logspace(T const& start, T const& end, index_t steps, double base = 10, dtype type = get_default_dtype()) {
   auto const exact = [&](T const& v) { return category(type) == 1 ? T(to(v, dtype::int64)) : v; };
   return to(T(pow(base, linspace(exact(start), exact(end), steps, dtype::float64))), type);
 }
 
-/// The rows and columns, as a matrix [2, n] of int64, of the elements of a rows x columns matrix on and below a
-/// diagonal
-/// (`torch.tril_indices`).
+/// Returns the indices of the elements on and below a diagonal of a rows x columns matrix (`torch.tril_indices`). The
+/// result is a matrix [2, n] of row and column indices, int64 by default. With `above`, elements on and above the
+/// diagonal.
 template <class T = tensor>
 T tril_indices(index_t rows, index_t columns, index_t offset = 0, bool above = false, dtype type = dtype::int64) {
   if (rows < 0 || columns < 0) refuse::argument_is_invalid("tril_indices", "sizes must not be negative");
   index_t n = 0;
-  for (index_t i = 0; i < rows; ++i) { // how many of a row
+  for (index_t i = 0; i < rows; ++i) { // the number of elements in a row
     index_t const edge = i + offset + (above ? 0 : 1), inside = edge < 0 ? 0 : edge > columns ? columns : edge;
     n += above ? columns - inside : inside;
   }
@@ -115,7 +116,7 @@ T tril_indices(index_t rows, index_t columns, index_t offset = 0, bool above = f
   T const there = above ? T(ge(d, offset)) : T(le(d, offset));
   return to(T(clone(T(transpose(T(nonzero_static(there, n)))))), type);
 }
-/// ... on and above it (`torch.triu_indices`).
+/// Returns the indices of the elements on and above a diagonal of a matrix (`torch.triu_indices`).
 template <class T = tensor>
 T triu_indices(index_t rows, index_t columns, index_t offset = 0, dtype type = dtype::int64) {
   return tril_indices<T>(rows, columns, offset, true, type);

@@ -8,8 +8,9 @@
 
 namespace varve {
 
-/// A value repeated along its axes, new ones in front included (`torch.Tensor.repeat`): a copy. There are as many
-/// repeats as the result has dimensions; `value_error` for fewer than the value has, or negative ones.
+/// Repeats a value along its axes and along new leading axes (`torch.Tensor.repeat`). The result is a copy. There is
+/// one number of repeats for each dimension of the result. Throws `value_error` if there are fewer than dimensions of
+/// x, or for negative ones.
 inline constexpr struct repeat_t : composite_operator<repeat_t> {
   static constexpr bool keeps_elements = true;
   static constexpr auto op_name = "repeat";
@@ -32,7 +33,7 @@ private:
     };
     return reshape(x, on_dims(wide, shape_of(x), r));
   }
-  /// Axis by axis from the last one: each needs one dimension more for a while.
+  /// Repeats one axis after the other, from the last one, because each needs a temporary dimension.
   template <int Axis, class X, class R>
   static constexpr auto along(X const& x, R const& r) {
     if constexpr (Axis < 0) return x;
@@ -61,7 +62,7 @@ private:
   }
 } repeat{};
 
-/// `repeat` of the last axes, where there are fewer repeats than axes: the others are taken once (`torch.tile`).
+/// `repeat` of the last axes if there are fewer repeats than axes; the other axes are not repeated (`torch.tile`).
 inline constexpr struct tile_t : composite_operator<tile_t> {
   static constexpr bool keeps_elements = true;
   static constexpr auto op_name = "tile";
@@ -76,8 +77,8 @@ inline constexpr struct tile_t : composite_operator<tile_t> {
   }
 } tile{};
 
-/// Elements moved along axes by shifts; what leaves at the end comes in at the start (`torch.roll`). Without axes,
-/// along all elements in a row.
+/// Shifts elements along axes; elements shifted beyond the end reappear at the start (`torch.roll`). Without axes, the
+/// flattened elements are shifted.
 inline constexpr struct roll_t : composite_operator<roll_t> {
   static constexpr bool keeps_elements = true;
   static constexpr auto op_name = "roll";

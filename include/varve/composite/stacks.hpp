@@ -6,12 +6,12 @@
 #include <varve/op/unbind.hpp>
 
 /// @file
-/// Joins and splits along the axes that their names say, as NumPy has them. Values come as those of `cat`: in a tuple,
-/// or a `std::vector`; parts of static values are a tuple.
+/// Joins and splits with NumPy's names. Values are passed as to `cat`: in a tuple or a `std::vector`. The parts of a
+/// static value are returned as a tuple.
 namespace varve {
 
 namespace detail {
-/// `f` of each value of a tuple or sequence.
+/// Applies `f` to each value of a tuple or sequence.
 template <class V, class F>
 constexpr auto each(V const& values, F const& f) {
   if constexpr (tuple_like<V>) {
@@ -30,7 +30,7 @@ constexpr int rank_of_first(V const& values) {
 }
 } // namespace detail
 
-/// Side by side: along axis 1, vectors along 0 (`torch.hstack`).
+/// Joins values along axis 1, or vectors along axis 0 (`torch.hstack`).
 inline constexpr struct hstack_t {
   template <class V>
   constexpr auto operator()(V const& values) const {
@@ -42,21 +42,21 @@ inline constexpr struct hstack_t {
     } else return cat(rows, dims{detail::rank_of_first(rows) > 1});
   }
 } hstack{};
-/// One upon the other: along axis 0, vectors as rows (`torch.vstack`).
+/// Joins values along axis 0, with vectors as rows (`torch.vstack`).
 inline constexpr struct vstack_t {
   template <class V>
   constexpr auto operator()(V const& values) const {
     return cat(detail::each(values, atleast_2d), axis<0>);
   }
 } vstack{};
-/// One behind the other: along axis 2 (`torch.dstack`).
+/// Joins values along axis 2 (`torch.dstack`).
 inline constexpr struct dstack_t {
   template <class V>
   constexpr auto operator()(V const& values) const {
     return cat(detail::each(values, atleast_3d), axis<2>);
   }
 } dstack{};
-/// Vectors as columns, matrices side by side (`torch.column_stack`).
+/// Joins matrices, and vectors as columns, along axis 1 (`torch.column_stack`).
 inline constexpr struct column_stack_t {
   template <class V>
   constexpr auto operator()(V const& values) const {
@@ -69,7 +69,7 @@ inline constexpr struct column_stack_t {
 } column_stack{};
 
 namespace detail {
-/// The margins of a block beside others: as many columns as those before it have, and those behind it.
+/// Returns the margins of block K: the columns of the blocks before it and of those after it.
 template <int K>
 inline constexpr auto columns_beside = [](auto const&... shapes) {
   extent const own[] = {shapes[1]...};
@@ -115,8 +115,8 @@ constexpr auto blocks_of_sequence(V const& values) {
   return cat(blocks, dims{0});
 }
 } // namespace detail
-/// Matrices as blocks on a diagonal, with zeros beside them; a vector is a row, a number one element
-/// (`torch.block_diag`).
+/// Matrices as blocks on a diagonal, with zeros elsewhere (`torch.block_diag`). A vector is a row, a number one
+/// element.
 inline constexpr struct block_diag_t {
   template <class V>
   constexpr auto operator()(V const& values) const {
@@ -126,7 +126,7 @@ inline constexpr struct block_diag_t {
 } block_diag{};
 
 namespace detail {
-/// Parts [b[k], b[k + 1]) of an axis; `b` are all bounds.
+/// Returns parts [b[k], b[k + 1]) of an axis; `b` has all bounds.
 template <class X, class A, class B>
 constexpr auto parts_between(X const& x, A const& axis, B const& bounds) {
   auto const range = [](dims const& s, dims const& a, dims const& b, dims const& k) {
@@ -175,7 +175,8 @@ inline constexpr auto bounds_of_indices = [](dims const& s, dims const& a, dims 
 };
 } // namespace detail
 
-/// Parts of the given sizes, which add up to that of the axis: views (`torch.split_with_sizes`). At most 7.
+/// Splits an axis into parts of the given sizes, which add up to its size (`torch.split_with_sizes`). Returns at most 7
+/// views.
 inline constexpr struct split_with_sizes_t {
   template <value X, class S, class A = ints<0>>
   constexpr auto operator()(X const& x, S const& sizes, A const& axis = {}) const {
@@ -183,7 +184,8 @@ inline constexpr struct split_with_sizes_t {
     return detail::parts_between(x, a, on_dims(detail::bounds_of_sizes, shape_of(x), a, detail::as_fact(sizes)));
   }
 } split_with_sizes{};
-/// So many parts, as equal as may be: the first ones are greater by one (`torch.tensor_split`). At most 7.
+/// Splits an axis into the given number of parts, at most 7 (`torch.tensor_split`). Sizes are as equal as possible; the
+/// first parts are larger by one.
 inline constexpr struct tensor_split_t {
   template <value X, class N, class A = ints<0>>
   constexpr auto operator()(X const& x, N const& sections, A const& axis = {}) const {
@@ -191,7 +193,7 @@ inline constexpr struct tensor_split_t {
     return detail::parts_between(x, a, on_dims(detail::bounds_of_sections, shape_of(x), a, detail::as_fact(sections)));
   }
 } tensor_split{};
-/// Parts between indices, which may count from the end (`torch.tensor_split` of a list).
+/// Splits an axis at indices, which may count from the end (`torch.tensor_split` with a list).
 inline constexpr struct split_at_t {
   template <value X, class I, class A = ints<0>>
   constexpr auto operator()(X const& x, I const& indices, A const& axis = {}) const {

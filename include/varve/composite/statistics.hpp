@@ -12,12 +12,12 @@
 namespace varve {
 
 namespace detail {
-/// The sum of squares of distances from the mean, and how many there are.
+/// Returns the squares of the distances from the mean.
 template <value X, class A>
 constexpr auto squares_about_mean(X const& x, A const& axes) {
   return square(sub(x, mean(x, axes, keepdim)));
 }
-/// The root of what is not negative, whose derivative is 0 where it is 0.
+/// Returns the square root of nonnegative numbers. The derivative is 0 where the root is 0.
 template <value S>
 constexpr auto root(S const& s) {
   auto const zero = eq(s, 0);
@@ -25,8 +25,9 @@ constexpr auto root(S const& s) {
 }
 } // namespace detail
 
-/// `var(x, axes, correction = 1, keepdim)`: the mean square of the distances from the mean, with `correction` less in
-/// the count, which may reach 0 (`torch.var`). Axes without an entry, `ints<>{}`, are all. Integers are refused.
+/// `var(x, axes, correction = 1, keepdim)`: the variance along axes (`torch.var`). The sum of squared distances from
+/// the mean is divided by the count minus `correction`, but at least by 0. Empty axes, `ints<>{}`, stand for all axes.
+/// Integers are refused.
 inline constexpr struct var_t : composite_operator<var_t> {
   static constexpr auto op_name = "var";
   template <value X, class A = ints<>, class K = ints<0>>
@@ -37,7 +38,7 @@ inline constexpr struct var_t : composite_operator<var_t> {
     return div(s, maximum(sub(n, correction), 0.0));
   }
 } var{};
-/// The square root of `var`; its derivative is 0 where all are equal.
+/// The standard deviation: the square root of `var`. Its derivative is 0 where all elements are equal.
 inline constexpr struct std_t : composite_operator<std_t> {
   static constexpr auto op_name = "std";
   template <value X, class A = ints<>, class K = ints<0>>
@@ -46,7 +47,7 @@ inline constexpr struct std_t : composite_operator<std_t> {
   }
 } std_dev{};
 
-/// The sum of what is not NaN.
+/// The sum of all elements that are not NaN.
 inline constexpr struct nansum_t : composite_operator<nansum_t> {
   static constexpr auto op_name = "nansum";
   template <value X, class... A>
@@ -54,7 +55,7 @@ inline constexpr struct nansum_t : composite_operator<nansum_t> {
     return sum(where(ne(x, x), 0, x), at...);
   }
 } nansum{};
-/// The mean of what is not NaN.
+/// The mean of all elements that are not NaN.
 inline constexpr struct nanmean_t : composite_operator<nanmean_t> {
   static constexpr auto op_name = "nanmean";
   template <value X, class... A>
@@ -64,13 +65,13 @@ inline constexpr struct nanmean_t : composite_operator<nanmean_t> {
   }
 } nanmean{};
 
-/// Position (int64) of the first smallest element, over all elements or along one axis.
+/// Index (int64) of the first smallest element, over all elements or along one axis.
 inline constexpr struct argmin_t : composite_operator<argmin_t> {
   static constexpr auto op_name = "argmin";
   template <value X, class... A>
   static constexpr auto body(X const& x, A const&... at) {
     auto const turned = [&](auto const& v) { return argmax(neg(v), at...); };
-    auto const of_integers = [&](auto const& v) { // -1 - v, which no integer overflows
+    auto const of_integers = [&](auto const& v) { // -1 - v does not overflow
       return argmax(sub(-1, to(v, ints<static_cast<index_t>(dtype::int64)>{})), at...);
     };
     return choose(detail::is_floating_fact(x), turned, of_integers, x);
@@ -78,7 +79,7 @@ inline constexpr struct argmin_t : composite_operator<argmin_t> {
 } argmin{};
 
 namespace detail {
-/// Extrema along one axis and where they are; the derivative goes to that place alone.
+/// Returns extrema along one axis and their indices. All of the derivative goes to the selected element.
 template <value X, value I, class A, class K>
 constexpr auto picked(X const& x, I const& at, A const& axis, K const& keep) {
   auto const with = [](dims const& s, dims const& a) {
@@ -98,8 +99,8 @@ constexpr auto picked(X const& x, I const& at, A const& axis, K const& keep) {
   return std::pair(reshape(y, shape), reshape(at, shape));
 }
 } // namespace detail
-/// The greatest element along an axis and its position, as a pair (`torch.max` of a dim); all the derivative goes
-/// there.
+/// The greatest element along an axis and its index, as a pair (`torch.max` with a dim). All of the derivative goes to
+/// this element.
 inline constexpr struct max_along_t {
   template <value X, class A, class K = ints<0>>
   constexpr auto operator()(X const& x, A const& axis, K const& keep = {}) const {
@@ -107,7 +108,7 @@ inline constexpr struct max_along_t {
     return detail::picked(x, argmax(x, a, detail::as_fact(keep)), a, detail::as_fact(keep));
   }
 } max_along{};
-/// The smallest element along an axis and its position.
+/// The smallest element along an axis and its index, as a pair (`torch.min` with a dim).
 inline constexpr struct min_along_t {
   template <value X, class A, class K = ints<0>>
   constexpr auto operator()(X const& x, A const& axis, K const& keep = {}) const {

@@ -9,11 +9,11 @@
 #include <varve/op/reshape.hpp>
 
 /// @file
-/// Windows over the elements of axes, and values with margins.
+/// Sliding windows over axes, padding with numbers, and pixel shuffles.
 namespace varve {
 
-/// Windows of `size` elements of an axis, every `step`, as a further dimension at the end: a view
-/// (`torch.Tensor.unfold`).
+/// Windows of `size` elements along an axis, every `step` elements, as a new last dimension (`torch.Tensor.unfold`). It
+/// is a view.
 inline constexpr struct unfold_t : composite_operator<unfold_t> {
   static constexpr bool gives_view = true;
   static constexpr auto op_name = "unfold";
@@ -44,7 +44,8 @@ inline constexpr struct unfold_t : composite_operator<unfold_t> {
 } unfold{};
 
 namespace detail {
-/// {axis, from, to, 1} of what stays of axis `Axis` when margins are negative, and the margins that are added.
+/// The range {axis, from, to, 1} of axis `Axis` that remains where margins are negative. `margin_of` is the shape of an
+/// added margin.
 template <int Axis>
 inline constexpr auto what_margins_leave = [](dims const& s, dims const& pad) {
   int const k = s.n - 1 - Axis;
@@ -79,8 +80,8 @@ constexpr auto with_margins(X const& x, P const& pad, N const& v) {
 }
 } // namespace detail
 
-/// A value with margins of a number: `margins` are {before, after} of the last axis, then of the one before it;
-/// negative ones cut (`torch.nn.functional.pad`). At most four axes.
+/// Adds margins filled with a number. `margins` are {before, after} of the last axis, then of the one before it, and so
+/// on; negative ones cut (`torch.nn.functional.pad`). At most four axes.
 inline constexpr struct constant_pad_nd_t : composite_operator<constant_pad_nd_t> {
   static constexpr bool keeps_elements = true;
   static constexpr auto op_name = "constant_pad_nd";
@@ -98,7 +99,8 @@ inline constexpr struct constant_pad_nd_t : composite_operator<constant_pad_nd_t
 } constant_pad_nd{};
 
 namespace detail {
-/// Sizes in which the channels of an image carry the pixels of finer ones, as {.., channels, r, r, height, width}.
+/// The sizes that split the channels of an image into those of finer pixels: {.., channels, r, r, height, width}.
+/// `with_coarse_pixels` splits the sides of an image instead.
 inline constexpr auto with_fine_pixels = [](dims const& s, dims const& r) {
   if (s.n < 3) refuse::argument_is_invalid("pixel_shuffle", "at least three dimensions are expected");
   extent const f = r[0], c = s[s.n - 3];
@@ -115,7 +117,7 @@ inline constexpr auto with_coarse_pixels = [](dims const& s, dims const& r) {
   dims t = s.sub(0, s.n - 2);
   return t.push_back(s[s.n - 2] / f).push_back(f).push_back(s[s.n - 1] / f).push_back(f);
 };
-/// Leading dimensions, then others counted from the end of the first ones.
+/// An order of dimensions: the leading ones, then the last ones in order K.
 template <int... K>
 inline constexpr auto order_behind = [](dims const& s) {
   dims r;
@@ -125,7 +127,7 @@ inline constexpr auto order_behind = [](dims const& s) {
   return r;
 };
 } // namespace detail
-/// Channels become finer pixels: [.., c r r, h, w] to [.., c, h r, w r] (`torch.pixel_shuffle`).
+/// Rearranges channels into finer pixels: [.., c r r, h, w] becomes [.., c, h r, w r] (`torch.pixel_shuffle`).
 inline constexpr struct pixel_shuffle_t : composite_operator<pixel_shuffle_t> {
   static constexpr bool keeps_elements = true;
   static constexpr auto op_name = "pixel_shuffle";
@@ -140,7 +142,7 @@ inline constexpr struct pixel_shuffle_t : composite_operator<pixel_shuffle_t> {
     return reshape(mixed, on_dims(joined, shape_of(mixed)));
   }
 } pixel_shuffle{};
-/// Pixels become channels: [.., c, h r, w r] to [.., c r r, h, w] (`torch.pixel_unshuffle`).
+/// Rearranges pixels into channels: [.., c, h r, w r] becomes [.., c r r, h, w] (`torch.pixel_unshuffle`).
 inline constexpr struct pixel_unshuffle_t : composite_operator<pixel_unshuffle_t> {
   static constexpr bool keeps_elements = true;
   static constexpr auto op_name = "pixel_unshuffle";

@@ -12,8 +12,8 @@
 namespace varve {
 
 namespace detail {
-/// x log(y), by `logarithm`, of y from `least` on. Where x is 0 it is 0, and its derivative by x the logarithm all the
-/// same, if that is finite.
+/// Returns x times `logarithm(y)`, whose domain starts at `least`. Where x is 0 it is 0, but its derivative with
+/// respect to x is still the logarithm, if that is finite.
 template <value X, value Y, class F>
 constexpr auto times_logarithm(X const& x, Y const& y, double least, F const& logarithm) {
   auto const zero = eq(x, 0);
@@ -23,7 +23,7 @@ constexpr auto times_logarithm(X const& x, Y const& y, double least, F const& lo
 }
 } // namespace detail
 
-/// x log(y), which is 0 where x is 0, unless y is NaN (`torch.xlogy`).
+/// x log(y); 0 where x is 0, unless y is NaN (`torch.xlogy`).
 inline constexpr struct xlogy_t : composite_operator<xlogy_t> {
   static constexpr auto op_name = "xlogy";
   template <value X, value Y>
@@ -32,7 +32,7 @@ inline constexpr struct xlogy_t : composite_operator<xlogy_t> {
   }
 } xlogy{};
 
-/// x log(1 + y), which is 0 where x is 0, unless y is NaN (`torch.special.xlog1py`).
+/// x log(1 + y); 0 where x is 0, unless y is NaN (`torch.special.xlog1py`).
 inline constexpr struct xlog1py_t : composite_operator<xlog1py_t> {
   static constexpr auto op_name = "xlog1py";
   template <value X, value Y>

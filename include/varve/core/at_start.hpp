@@ -4,7 +4,8 @@
 
 namespace varve::detail {
 
-/// Calls a function before objects of programs are initialized: `VARVE_FIRST inline at_start const known{f};`.
+/// A global whose constructor calls a function before a program's own globals are initialized: `VARVE_FIRST inline
+/// at_start const known{f};`.
 struct at_start {
   explicit at_start(void (*f)()) { f(); }
 };

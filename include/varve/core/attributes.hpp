@@ -3,11 +3,11 @@
 #include <varve/core/dims.hpp>
 
 /// @file
-/// Numbers, such as the bounds of `clamp`, are operands and no attributes.
+/// Attributes of operator calls. Numbers such as the bounds of `clamp` are operands, not attributes.
 namespace varve {
 
-/// The attributes of one call as data, whatever the operator: axes, sizes, flags, dtypes, each an integer list.
-/// What a graph node, a boxed operator and a printer hold; the typed form is the pack of facts inside `bound`.
+/// The attributes of one operator call as data: axes, sizes, flags and dtypes, each an integer list. Graph nodes, boxed
+/// operators and printers store attributes in this form. The typed form is the pack of facts inside `bound`.
 struct attributes {
   static constexpr int capacity = 3;
   dims fact[capacity]{};
@@ -19,20 +19,20 @@ struct attributes {
   constexpr explicit attributes(F const&... f) : fact{dims(f)...}, count(sizeof...(F)) {}
 
   constexpr dims const& operator[](int i) const { return fact[i]; }
-  /// Is there a symbol among them?
+  /// True if an attribute contains a symbolic size.
   constexpr bool any_symbol() const {
     bool r = false;
     for (int k = 0; k < count; ++k)
       for (extent e : fact[k]) r = r || is_symbol(e);
     return r;
   }
-  /// The numbers that they are, or are taken for.
+  /// Returns the attributes as numbers. A symbolic size is specialized: its environment fixes its number from now on.
   constexpr attributes as_numbers() const {
     attributes r = *this;
     for (int k = 0; k < count; ++k) r.fact[k] = fact[k].as_numbers();
     return r;
   }
-  /// The same entries: asks nobody (`known_equal`).
+  /// True if all entries are identical. Compares symbolic sizes with `known_equal`, so no environment decides anything.
   friend constexpr bool operator==(attributes const& a, attributes const& b) {
     if (a.count != b.count) return false;
     for (int k = 0; k < a.count; ++k)
@@ -41,17 +41,17 @@ struct attributes {
   }
 };
 
-/// The attributes of operators that have none.
+/// The attributes of operators without attributes.
 inline constexpr attributes no_attributes{};
 
 namespace detail {
-/// Refuses sizes below 0, and more elements than a memory could have bytes.
+/// Refuses negative sizes, and shapes with more elements than memory could contain.
 constexpr void require_sizes(char const* op, dims const& sizes) {
-  index_t count = 16; // bytes of an element, at most
+  index_t count = 16; // the most bytes of an element
   bool fits = true;
   for (int k = 0; k < sizes.n; ++k) {
     if (!sizes[k].is_size()) fits = false;
-    if (!sizes[k].is_number()) continue; // a symbol's environment says what it may be
+    if (!sizes[k].is_number()) continue; // the environment of a symbol checks its range
     index_t const size = sizes[k].number();
     if (size < 0) refuse::argument_is_invalid(op, "a size is negative");
     if (size > 0) fits = fits && !__builtin_mul_overflow(count, size, &count);

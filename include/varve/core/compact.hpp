@@ -7,15 +7,17 @@
 
 /// @file
 /// Elements of the dtypes that are stored in fewer bytes than they are computed in: int8 and int16 (computed as int32),
-/// float16 and bfloat16 (as float32). Results are rounded once per operator, to nearest, ties to even; integers wrap.
+/// float16 and bfloat16 (computed as float32). Each operator rounds its results once, to nearest, ties to even.
+/// Integers wrap.
 namespace varve {
 
 namespace detail {
-/// The nearest of 10 bits of fraction and 5 of exponent, among them subnormal numbers; what is too large is infinite.
+/// Returns the bits of the nearest float16 (10 fraction bits, 5 exponent bits), which may be subnormal. Numbers that
+/// are too large become infinite.
 constexpr std::uint16_t half_bits(float x) {
   std::uint32_t const all = std::bit_cast<std::uint32_t>(x), a = all & 0x7FFFFFFFu, sign = (all >> 16) & 0x8000u;
   std::uint32_t const normal = ((a + 0xFFFu + ((a >> 13) & 1u)) >> 13) - (112u << 10); // carries into the exponent
-  // below 2^-14 an element counts steps of 2^-24, which is what 0.5 leaves of the fraction
+  // below 2^-14 float16 has steps of 2^-24, as float has at 0.5: adding 0.5 rounds to such a step
   float const tiny = a < 0x38800000u ? std::bit_cast<float>(a) : 0.0f;
   std::uint32_t const subnormal = std::bit_cast<std::uint32_t>(tiny + 0.5f) - 0x3F000000u;
   std::uint32_t r = a < 0x38800000u ? subnormal : normal;
@@ -30,7 +32,7 @@ constexpr float from_half_bits(std::uint16_t h) {
       std::bit_cast<std::uint32_t>(static_cast<float>(static_cast<std::int32_t>(a)) * 0x1p-24f);
   return std::bit_cast<float>((a < 0x400u ? subnormal : normal) | sign);
 }
-/// The upper half of a float, rounded.
+/// Returns the upper half of the bits of a float, rounded.
 constexpr std::uint16_t bfloat_bits(float x) {
   std::uint32_t const a = std::bit_cast<std::uint32_t>(x);
   std::uint32_t const rounded = (a + 0x7FFFu + ((a >> 16) & 1u)) >> 16;
@@ -39,14 +41,14 @@ constexpr std::uint16_t bfloat_bits(float x) {
 constexpr float from_bfloat_bits(std::uint16_t b) { return std::bit_cast<float>(static_cast<std::uint32_t>(b) << 16); }
 } // namespace detail
 
-/// An element of dtype float16: it converts to a float and from one, and has no arithmetic of its own.
+/// An element of dtype float16. It converts from and to float, and has no arithmetic of its own.
 struct float16 {
   std::uint16_t bits = 0;
   constexpr float16() = default;
   constexpr explicit float16(float x) : bits(detail::half_bits(x)) {}
   constexpr operator float() const { return detail::from_half_bits(bits); } // NOLINT(google-explicit-constructor)
 };
-/// ... of bfloat16.
+/// An element of dtype bfloat16. It converts from and to float, and has no arithmetic of its own.
 struct bfloat16 {
   std::uint16_t bits = 0;
   constexpr bfloat16() = default;
@@ -55,14 +57,14 @@ struct bfloat16 {
 };
 
 namespace detail {
-/// A type of complex numbers, such as `std::complex<float>`: its real part, then its imaginary part.
+/// A type of complex numbers, such as `std::complex<float>`, that stores its real part, then its imaginary part.
 template <class T>
 concept complex_number = requires(T const& z) {
   typename T::value_type;
   { z.real() } -> std::convertible_to<typename T::value_type>;
   z.imag();
 } && std::is_floating_point_v<typename T::value_type> && sizeof(T) == 2 * sizeof(typename T::value_type);
-/// dtype of the elements of memory: those of static values, the compact and the complex ones.
+/// Returns the dtype of a C++ element type, including the compact and the complex ones.
 template <class T>
 constexpr dtype stored_dtype() {
   if constexpr (complex_number<T>) return complex_type(dtype_of_type<typename T::value_type>());
@@ -72,7 +74,7 @@ constexpr dtype stored_dtype() {
   else if constexpr (std::is_same_v<T, std::int16_t>) return dtype::int16;
   else return dtype_of_type<T>();
 }
-/// `on_dtype`, and of compact dtypes the types of their elements.
+/// Calls `f.template operator()<T>()` as `on_dtype` does, but also accepts the compact dtypes.
 template <class F>
 constexpr decltype(auto) on_stored_dtype(dtype t, char const* op, F&& f) {
   if (t == dtype::float16) return f.template operator()<float16>();
@@ -81,8 +83,8 @@ constexpr decltype(auto) on_stored_dtype(dtype t, char const* op, F&& f) {
   if (t == dtype::int16) return f.template operator()<std::int16_t>();
   return on_dtype(t, op, f);
 }
-/// Calls `f(read)`, where `read(memory, k)` is element k of a memory of dtype `t` as a `T`: complex elements where `T`
-/// is a type of complex numbers; else they are `dtype_error`.
+/// Calls `f(read)`, where `read(memory, k)` returns element k of a memory of dtype `t` as a `T`. If `t` is complex, `T`
+/// must be complex too; otherwise throws `dtype_error`.
 template <class T, class F>
 constexpr decltype(auto) on_elements_as(dtype t, char const* op, F&& f) {
   if constexpr (complex_number<T>) {

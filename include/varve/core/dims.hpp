@@ -10,12 +10,12 @@
 
 namespace varve {
 
-/// Greatest rank of a value, batch dimensions of `vmap` included.
+/// The greatest rank of a value, including batch dimensions of `vmap`.
 inline constexpr int max_rank = 8;
 
-/// A short list of integers held in place: sizes, strides, axes or any other attribute of an operator, as data. Sizes
-/// and strides may be symbolic (`extent`); the other lists are numbers. Usable in constant expressions; more than
-/// `max_rank` entries are refused with `rank_error`.
+/// A short list of integers, stored inline: sizes, strides, axes or another attribute of an operator. Sizes and strides
+/// may be symbolic (`extent`); other lists contain numbers only. Usable in constant expressions. More than `max_rank`
+/// entries throw `rank_error`.
 struct dims {
   extent v[max_rank]{};
   int n = 0;
@@ -34,10 +34,10 @@ struct dims {
   constexpr extent const* begin() const { return v; }
   constexpr extent const* end() const { return v + n; }
   constexpr extent back() const { return v[n - 1]; }
-  /// The entries as kernels read them, of a value with memory: all of them are numbers then. Not in constant
-  /// expressions, where an extent is asked for its `number()`.
+  /// Returns the entries as an array of integers, for kernels. All entries must be numbers, as they are for values with
+  /// memory. In constant expressions use `extent::number()` instead.
   index_t const* numbers() const { return reinterpret_cast<index_t const*>(v); }
-  /// The numbers that the entries are, or are taken for.
+  /// Returns the entries as numbers. A symbolic size is specialized: its environment fixes its number from now on.
   constexpr dims as_numbers() const {
     dims r = *this;
     for (int k = 0; k < n; ++k) r.v[k] = static_cast<index_t>(v[k]);
@@ -49,39 +49,41 @@ struct dims {
     v[n++] = i;
     return *this;
   }
-  /// Puts `i` before position `at`.
+  /// Inserts `i` before position `at`.
   constexpr dims& insert(int at, extent i) {
     push_back(0);
     for (int k = n - 1; k > at; --k) v[k] = v[k - 1];
     v[at] = i;
     return *this;
   }
-  /// Removes position `at`.
+  /// Removes the entry at position `at`.
   constexpr dims& erase(int at) {
     for (int k = at; k + 1 < n; ++k) v[k] = v[k + 1];
     v[--n] = 0;
     return *this;
   }
-  /// The entries [from, to).
+  /// Returns the entries [from, to).
   constexpr dims sub(int from, int to) const {
     dims r;
     for (int k = from; k < to; ++k) r.push_back(v[k]);
     return r;
   }
-  /// Is a number among the entries? A symbolic size is none.
+  /// True if the number `i` is among the entries. A symbolic size never matches.
   constexpr bool contains(index_t i) const {
     for (int k = 0; k < n; ++k)
       if (v[k].bits == i) return true;
     return false;
   }
-  /// The same entries, whatever they stand for: asks nobody.
+  /// True if both lists have identical entries. Symbolic sizes are compared as expressions; no environment decides
+  /// anything.
   friend constexpr bool known_equal(dims const& a, dims const& b) {
     if (a.n != b.n) return false;
     for (int k = 0; k < a.n; ++k)
       if (!known_equal(a.v[k], b.v[k])) return false;
     return true;
   }
-  /// Equal sizes; where symbols could be either, this decides it.
+  /// True if all sizes are equal. If symbolic sizes could be equal or not, their environment decides and remembers the
+  /// result.
   friend constexpr bool operator==(dims const& a, dims const& b) {
     if (a.n != b.n) return false;
     for (int k = 0; k < a.n; ++k)
@@ -90,7 +92,7 @@ struct dims {
   }
 };
 
-/// A list of sizes that are numbers, read as such (`on_sizes`).
+/// A list of sizes that are all numbers (`on_sizes`).
 struct number_list {
   extent const* v;
   int n;
@@ -111,7 +113,7 @@ constexpr bool are_numbers(dims const& d) {
 }
 template <class S>
 using size_argument = std::conditional_t<std::is_same_v<S, extent>, extent, S const&>;
-/// Out of line, so that who has numbers pays for no more than the question.
+/// Calls `f` with symbolic sizes. Out of line, so that calls with numbers pay only for the check.
 template <class... S, class F>
 VARVE_COLD constexpr auto of_symbols(F f, size_argument<S>... s) {
   return f(s...);
@@ -119,9 +121,9 @@ VARVE_COLD constexpr auto of_symbols(F f, size_argument<S>... s) {
 constexpr index_t as_numbers(extent e) { return e.bits; }
 constexpr number_list as_numbers(dims const& d) { return {d.v, d.n}; }
 } // namespace detail
-/// `f` of sizes and lists of sizes. It is compiled for numbers, too (`index_t`, `number_list`), and is given these
-/// where all are some: one question in the place of one for each operation. What `f` captures it has better as a copy,
-/// so that it need not lie in memory.
+/// Calls `f` with sizes and lists of sizes. `f` is also compiled for plain numbers (`index_t`, `number_list`) and
+/// receives these if all sizes are numbers: one check replaces a check in each operation. `f` should capture by value,
+/// so that its captures need not lie in memory.
 template <class F, class... S>
 VARVE_INLINE constexpr auto on_sizes(F f, S const&... s) {
   if (!extent::any_symbol((detail::all_bits(s) | ...)) || (detail::are_numbers(s) && ...)) [[likely]]
@@ -130,8 +132,8 @@ VARVE_INLINE constexpr auto on_sizes(F f, S const&... s) {
 }
 
 namespace detail {
-/// A product of two sizes, of which numbers wrap around instead of overflowing: shapes that are too large are refused
-/// by others.
+/// Returns the product of two sizes. Products of numbers wrap around instead of overflowing; shapes that are too large
+/// are refused elsewhere.
 constexpr index_t wrapping_product(index_t a, index_t b) {
   return static_cast<index_t>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
 }
@@ -144,7 +146,7 @@ VARVE_COLD constexpr extent product_of_symbols(dims const& s) {
   return p;
 }
 } // namespace detail
-/// Product of the sizes: the number of elements (1 for rank 0).
+/// Returns the product of the sizes: the number of elements (1 for rank 0).
 constexpr extent numel(dims const& s) {
   index_t p = 1, all = 0;
   for (int k = 0; k < s.n; ++k) all |= s.v[k].bits, p = detail::wrapping_product(p, s.v[k].bits);
@@ -157,8 +159,8 @@ constexpr index_t numel(number_list const& s) {
   for (int k = 0; k < s.n; ++k) p = detail::wrapping_product(p, s[k]);
   return p;
 }
-/// How many elements of sizes `from` there are for each of sizes `to`; 1 where there is none of the latter, so that the
-/// compiler need not divide by 0.
+/// Returns how many elements of shape `from` there are for each element of shape `to`. If `to` has no elements, returns
+/// 1, or 0 if `from` has none either. It never divides by 0.
 constexpr double numel_per(dims const& from, dims const& to) {
   if (extent const all = numel(from), some = numel(to), each = all / (known_equal(some, 0) ? extent(1) : some);
       each.is_number() && known_equal(some * each, all))
@@ -167,17 +169,18 @@ constexpr double numel_per(dims const& from, dims const& to) {
   return some ? static_cast<double>(all) / static_cast<double>(some) : 1;
 }
 
-/// The name of a symbolic size, as `dim<"n">` in a spec: up to 7 characters, which lie in the number itself
-/// (`extent::is_name`).
+/// Returns the name of a symbolic size, as in `dim<"n">` in a spec, as an integer. The integer itself contains the
+/// characters, of which it keeps the first 7 (`extent::is_name`).
 constexpr index_t symbol(char const* name) {
   std::uint64_t r = 0;
   for (int k = 0; k < 7; ++k) r = (r << 8) | static_cast<unsigned char>(*name ? *name++ : 0);
   return static_cast<index_t>((std::uint64_t{3} << 61) | r);
 }
-/// Is a size no number: the name of a symbol, or in a graph an expression of symbols (`extent`)? `INT64_MAX` is one.
+/// True if a size is not a number: it is the name of a symbol or, in a graph, an expression of symbols (`extent`).
+/// `INT64_MAX` is a number.
 constexpr bool is_symbol(extent size) { return !size.is_number(); }
 
-/// Row-major strides, in elements, of a shape. Symbolic sizes are taken for greater than 0.
+/// Returns the row-major strides of a shape, in elements. Symbolic sizes are assumed to be greater than 0.
 constexpr dims contiguous_strides(dims const& s) {
   auto const strides = [](auto const& sizes) {
     dims r;
@@ -192,15 +195,15 @@ constexpr dims contiguous_strides(dims const& s) {
   return on_sizes(strides, s);
 }
 
-/// Wraps a negative axis of a value of rank `rank`; out of range is `index_error`. Rank 0 admits axes -1 and 0, as
-/// PyTorch does.
+/// Returns an axis of a value of rank `rank` as a number from 0; negative axes count from the end. Throws `index_error`
+/// if the axis is out of range. Rank 0 admits the axes -1 and 0, as in PyTorch.
 constexpr int wrap_axis(index_t axis, int rank) {
   int const r = rank > 0 ? rank : 1;
   if (axis < -r || axis >= r) refuse::axis_out_of_range(axis, rank);
   return static_cast<int>(axis < 0 ? axis + r : axis);
 }
 
-/// Does `from` broadcast to `to`, without changing that?
+/// True if shape `from` broadcasts to shape `to` without changing `to`.
 constexpr bool is_expandable(dims const& from, dims const& to) {
   bool fits = from.n <= to.n;
   for (int k = 1; fits && k <= from.n; ++k) {
@@ -209,8 +212,8 @@ constexpr bool is_expandable(dims const& from, dims const& to) {
   }
   return fits;
 }
-/// Common shape of two shapes aligned at the right; sizes must agree or be 1 (`shape_error` otherwise). PyTorch:
-/// broadcasting semantics.
+/// Returns the common shape of two shapes aligned at the right (PyTorch: broadcasting semantics). Sizes must agree or
+/// be 1; otherwise throws `shape_error`.
 constexpr dims broadcast(dims const& a, dims const& b) {
   dims const& longer = a.n >= b.n ? a : b;
   dims const& shorter = a.n >= b.n ? b : a;
@@ -219,7 +222,7 @@ constexpr dims broadcast(dims const& a, dims const& b) {
   for (int k = 0; k < shorter.n; ++k) {
     extent const x = longer.v[k + shift], y = shorter.v[k];
     if (known_equal(x, y) || known_equal(y, 1)) continue;
-    if (!known_equal(x, 1)) { // of numbers nothing is left to ask
+    if (!known_equal(x, 1)) { // only symbolic sizes can still prove equal
       if (x == y || y == 1) continue;
       if (x != 1) refuse::shapes_do_not_broadcast(a, b); // varve: sizes of two operands differ, and neither is 1
     }
@@ -228,7 +231,8 @@ constexpr dims broadcast(dims const& a, dims const& b) {
   return r;
 }
 
-/// A list of integers known to the compiler: the type form of `dims`. `shape<2, 3>`, `axis<1>` are objects of it.
+/// A list of integers known at compile time: the type form of `dims`. `shape<2, 3>` and `axis<1>` are objects of such
+/// types.
 template <index_t... I>
 struct ints {
   static constexpr int size() { return sizeof...(I); }
@@ -240,14 +244,14 @@ struct ints {
   }
 };
 
-/// A shape known to the compiler: `reshape(x, shape<2, 3>)`.
+/// A shape known at compile time: `reshape(x, shape<2, 3>)`.
 template <index_t... I>
 inline constexpr ints<I...> shape{};
-/// One or several axes known to the compiler: `sum(x, axis<1>)`.
+/// One or several axes known at compile time: `sum(x, axis<1>)`.
 template <index_t... I>
 inline constexpr ints<I...> axis{};
 
-/// Is a type a list of integers known to the compiler, `ints<...>`?
+/// True if a type is a list of integers known at compile time, `ints<...>`.
 template <class T>
 inline constexpr bool is_ints = false;
 template <index_t... I>
@@ -255,12 +259,11 @@ inline constexpr bool is_ints<ints<I...>> = true;
 template <index_t... I>
 inline constexpr bool is_ints<ints<I...> const> = true;
 
-/// A *fact* is an integer list under one spelling in both worlds: a type (`ints<...>`) for static values, data (`dims`)
-/// for run-time ones.
+/// A *fact*: an integer list that is a type (`ints<...>`) for static values and data (`dims`) for run-time values.
 template <class T>
 concept fact = is_ints<T> || std::is_same_v<T, dims>;
 
-/// A list of integers as data, whichever of the two it is.
+/// Returns a list of integers, in either form, as data.
 template <index_t... I>
 constexpr dims to_dims(ints<I...>) {
   return ints<I...>::to_dims();
@@ -281,12 +284,12 @@ struct computed {
 };
 } // namespace detail
 
-/// Is `C::compute()` a constant expression? What is not is told once, by the one who asks.
+/// True if `C::compute()` is a constant expression. The code that tests it reports the error.
 template <class C>
 concept evaluates = requires { typename std::bool_constant<(C::compute(), true)>; };
 
-/// Computes a fact from facts: `f` maps `dims...` to `dims` and captures nothing. All arguments types: the result is a
-/// type; otherwise it is data.
+/// Computes a fact from facts. `f` maps `dims...` to `dims` and captures nothing. The result is a type if all arguments
+/// are types; otherwise it is data.
 template <class F, fact... A>
 constexpr auto on_dims(F f, A const&... a) {
   if constexpr ((is_ints<A> && ...) && sizeof...(A) > 0) {
@@ -294,7 +297,7 @@ constexpr auto on_dims(F f, A const&... a) {
     if constexpr (!evaluates<result>) {
       static_assert(never<F, A...>, "varve: these attributes or operands do not fit these shapes; the refusal named "
                                     "below says which");
-      static_assert((F{}(A::to_dims()...), true)); // the compiler tells why, and goes on
+      static_assert((F{}(A::to_dims()...), true)); // the compiler reports why, and continues
       return ints<>{};
     } else return detail::ints_from<result{}>(std::make_index_sequence<static_cast<std::size_t>(result::value.n)>{});
   } else {

@@ -5,9 +5,9 @@
 
 namespace varve {
 
-/// What may happen to a call on its way to a kernel, lowest priority first: the order in which keys are tried, highest
-/// first (DK-1). Names are PyTorch's where it has them. `dense` and autograd exist once per backend: their keys are the
-/// product of one functionality and one backend (DK-3).
+/// The steps that may process a call before a kernel runs, lowest priority first: keys are tried from the highest down.
+/// Names are PyTorch's where it has them. `dense` and autograd exist once per backend: each of their keys combines one
+/// functionality and one backend.
 enum class dispatch_key : std::uint8_t {
   undefined,
   cpu,            ///< kernels on memory of this process
@@ -16,29 +16,29 @@ enum class dispatch_key : std::uint8_t {
   meta,           ///< shapes and dtypes without data
   subclass,       ///< wrapper types with their own `dispatch`
   dispatch_mode,  ///< user modes, then the infra modes
-  transform_back, ///< on while a transform hands a call down
+  transform_back, ///< active while a transform passes a call down
   functionalize,
-  inplace_or_view, ///< version counters and view metadata (DK-11)
+  inplace_or_view, ///< version counters and view metadata
   autograd_cpu,
   autograd_other,
   autograd_private_use,
   autograd_meta,
   autocast,
-  transform,     ///< the dynamic layer stack: `grad`, `jvp`, `vmap`, ... (FS-2)
-  complex_value, ///< operands of complex dtypes: calls of operators become calls of those for complex numbers
-  pre_dispatch,  ///< the mode stack above transforms and autograd (MD-18)
-  function_mode, ///< modes that see public calls, composites included (MD-22)
-  // Functionalities without a backend: in sets only.
+  transform,     ///< the dynamic layer stack: `grad`, `jvp`, `vmap`, ...
+  complex_value, ///< complex operands: replaces operators by those for complex numbers
+  pre_dispatch,  ///< the mode stack above transforms and autograd
+  function_mode, ///< modes that receive public calls, composites included
+  // Functionalities without a backend, which occur in sets only.
   dense,
   autograd_functionality,
-  // Aliases: expand to several keys when a kernel is registered (DK-4).
+  // Aliases, which expand to several keys when a kernel is registered.
   autograd,
   composite_implicit,
   composite_explicit,
   composite_explicit_non_functional
 };
 
-/// Number of keys that have a place in a dispatch table.
+/// The number of keys that have an entry in a dispatch table.
 inline constexpr int dispatch_key_count = static_cast<int>(dispatch_key::function_mode) + 1;
 
 constexpr char const* name(dispatch_key k) {
@@ -69,23 +69,24 @@ constexpr char const* name(dispatch_key k) {
                                    "composite_explicit_non_functional"};
   return names[static_cast<int>(k)];
 }
-/// Does the key only stand for others?
+/// True if the key is an alias for other keys.
 constexpr bool is_alias(dispatch_key k) { return k >= dispatch_key::autograd; }
-/// Is it the product of `dense` and a backend?
+/// True if the key combines `dense` and a backend.
 constexpr bool is_backend(dispatch_key k) { return k >= dispatch_key::cpu && k <= dispatch_key::meta; }
-/// Is it the autograd key of a backend?
+/// True if the key is the autograd key of a backend.
 constexpr bool is_autograd(dispatch_key k) {
   return k >= dispatch_key::autograd_cpu && k <= dispatch_key::autograd_meta;
 }
 
-/// A set of functionalities and a set of backends, as bits of one word: usable in constant expressions.
+/// A set of functionalities and a set of backends, as bits of one word. Usable in constant expressions.
 struct dispatch_key_set {
-  /// Bits 0-3: cpu, other, private_use, meta. From bit 4: dense, subclass, ..., function_mode. Bit 16 is no key: a
-  /// tensor that has a history, or shares one, stops at autograd.
+  /// Bits 0-3 are cpu, other, private_use and meta. The bits from 4 on are dense, subclass, ..., function_mode. Bit 16
+  /// is not a key: it is set for tensors that have or share a history, whose calls must stop at autograd.
   std::uint32_t bits = 0;
 
   constexpr dispatch_key_set() = default;
-  /// The set of one key: for a product, its functionality and its backend; for an alias, what it expands to.
+  /// Makes the set of one key: the functionality and the backend of a combined key, or the keys that an alias expands
+  /// to.
   constexpr dispatch_key_set(dispatch_key k) : bits(bits_of(k)) {} // NOLINT: a key is a set
   template <class... K>
     requires(sizeof...(K) > 1)
@@ -100,7 +101,7 @@ struct dispatch_key_set {
   constexpr bool may_have_history() const { return bits & history_bit; }
 
   constexpr bool empty() const { return bits == 0; }
-  /// Are the functionality and the backend of the key there?
+  /// True if the set contains the functionality and the backend of the key.
   constexpr bool has(dispatch_key k) const { return k != dispatch_key::undefined && (bits & bits_of(k)) == bits_of(k); }
   constexpr bool has_any(dispatch_key_set s) const { return (*this & s).bits & functionality_bits; }
 
@@ -111,27 +112,28 @@ struct dispatch_key_set {
   friend constexpr dispatch_key_set operator&(dispatch_key_set a, dispatch_key_set b) {
     return of_bits(a.bits & b.bits);
   }
-  /// Removes functionalities; backends stay, so that excluding `autograd_cpu` does not exclude the CPU (DK-3).
+  /// Removes functionalities and keeps all backends, so that excluding `autograd_cpu` does not exclude the CPU.
   friend constexpr dispatch_key_set operator-(dispatch_key_set a, dispatch_key_set b) {
     return of_bits(a.bits & (backend_bits | ~b.bits));
   }
   constexpr dispatch_key_set& operator|=(dispatch_key_set b) { return *this = *this | b; }
   constexpr dispatch_key_set& operator-=(dispatch_key_set b) { return *this = *this - b; }
-  /// Removes the backend of a key, whatever functionality is there.
+  /// Removes the backend of a key and keeps all functionalities.
   constexpr dispatch_key_set without_backend(dispatch_key k) const {
     return of_bits(bits & ~(bits_of(k) & backend_bits));
   }
-  /// Keys of strictly lower priority, all backends: where a redispatch goes on (DK-8).
+  /// Returns the keys of strictly lower priority, with all backends: where a redispatch continues.
   constexpr dispatch_key_set below(dispatch_key k) const {
     unsigned const f = bits_of(k) & functionality_bits;
     return of_bits(bits & (history_bit | backend_bits | (f ? std::bit_floor(f) - 1 : 0)));
   }
-  /// Keys of strictly higher priority.
+  /// Returns the keys of strictly higher priority.
   constexpr dispatch_key_set above(dispatch_key k) const {
     unsigned const f = bits_of(k) & functionality_bits;
     return of_bits(bits & functionality_bits & ~(std::bit_floor(f) * 2 - 1));
   }
-  /// The key that is tried first: the highest functionality, with the highest backend where it has one per backend.
+  /// Returns the key that is tried first: the highest functionality, combined with the highest backend if it exists per
+  /// backend.
   constexpr dispatch_key highest() const {
     unsigned const f = bits & functionality_bits;
     if (!f) return dispatch_key::undefined;
@@ -164,7 +166,7 @@ private:
   }
 };
 
-/// Keys of an ordinary tensor in this process's memory: its kernel, view bookkeeping and autograd.
+/// The keys of an ordinary tensor in this process's memory: its kernel, view bookkeeping and autograd.
 inline constexpr dispatch_key_set default_keys{dispatch_key::cpu, dispatch_key::inplace_or_view,
                                                dispatch_key::autograd_cpu};
 

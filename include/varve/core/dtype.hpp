@@ -7,9 +7,9 @@
 
 namespace varve {
 
-/// Element types; names of PyTorch. Compact ones (`is_compact`) are stored as they are and computed in another; tensors
-/// of complex ones are moved by all, and computed with where `varve/complex.hpp` is included. Their numbers stand in
-/// files of programs.
+/// The element types, with PyTorch's names. Compact ones (`is_compact`) are stored in fewer bytes than they are
+/// computed in. Any program can move the elements of complex tensors; computing with them requires `varve/complex.hpp`.
+/// Program files contain the numbers of the enumerators, which therefore must not change.
 enum class dtype : std::uint8_t {
   bool_,
   uint8,
@@ -25,48 +25,49 @@ enum class dtype : std::uint8_t {
   int16
 };
 
-/// PyTorch's name of a dtype.
+/// Returns PyTorch's name of a dtype.
 constexpr char const* name(dtype t) {
   constexpr char const* names[] = {"bool",    "uint8",   "int32",     "int64",      "float16", "bfloat16",
                                    "float32", "float64", "complex64", "complex128", "int8",    "int16"};
   return names[static_cast<int>(t)];
 }
 namespace detail {
-inline constexpr std::uint8_t item_sizes[] = {1, 1, 4,  8, 2, 2, 4,
-                                              8, 8, 16, 1, 2}; // here: in the function it would be copied at each call
-}
-/// Bytes of one element.
+// not in the function, where it would be copied at each call
+inline constexpr std::uint8_t item_sizes[] = {1, 1, 4, 8, 2, 2, 4, 8, 8, 16, 1, 2};
+} // namespace detail
+/// Returns the number of bytes of one element.
 constexpr int itemsize(dtype t) { return detail::item_sizes[static_cast<int>(t)]; }
-/// 0 bool, 1 integer, 2 floating, 3 complex: a value of lower rank or a plain number only raises the dtype when its
-/// category is higher.
+/// Returns the category of a dtype: 0 bool, 1 integer, 2 floating, 3 complex. A value of lower rank or a plain number
+/// raises the dtype of a result only if its category is higher.
 constexpr int category(dtype t) {
   return t == dtype::bool_ ? 0 : t <= dtype::int64 || t >= dtype::int8 ? 1 : t <= dtype::float64 ? 2 : 3;
 }
 constexpr bool is_floating(dtype t) { return category(t) == 2; }
 constexpr bool is_complex(dtype t) { return t == dtype::complex64 || t == dtype::complex128; }
-/// Have values of it derivatives? Floating and complex ones.
+/// True if values of this dtype have derivatives: floating and complex ones.
 constexpr bool has_derivatives(dtype t) { return category(t) >= 2; }
-/// The dtype of the parts of complex numbers; others are their own.
+/// Returns the dtype of the real and imaginary parts of a complex dtype; other dtypes are returned unchanged.
 constexpr dtype part_type(dtype t) {
   return t == dtype::complex64 ? dtype::float32 : t == dtype::complex128 ? dtype::float64 : t;
 }
-/// The dtype of complex numbers with such parts: complex128 for float64, else complex64.
+/// Returns the complex dtype whose parts have dtype `t`: complex128 for float64, else complex64. complex128 is returned
+/// unchanged.
 constexpr dtype complex_type(dtype t) {
   return t == dtype::float64 || t == dtype::complex128 ? dtype::complex128 : dtype::complex64;
 }
 
-/// Is it stored in fewer bytes than it is computed in?
+/// True if the dtype is stored in fewer bytes than it is computed in.
 constexpr bool is_compact(dtype t) {
   return t == dtype::float16 || t == dtype::bfloat16 || t == dtype::int8 || t == dtype::int16;
 }
-/// The dtype in which operators compute elements of another: float32 for float16 and bfloat16, int32 for int8 and
-/// int16, else that itself.
+/// Returns the dtype in which operators compute elements of dtype `t`: float32 for float16 and bfloat16, int32 for int8
+/// and int16, else `t` itself.
 constexpr dtype computed_in(dtype t) { return !is_compact(t) ? t : is_floating(t) ? dtype::float32 : dtype::int32; }
 
-/// Dtype of a factory that names none (`torch.get_default_dtype`).
+/// The dtype of results of factories that are called without a dtype (`torch.get_default_dtype`).
 inline constexpr dtype default_dtype = dtype::float32;
 
-/// Smallest dtype both convert to without losing their category (`torch.promote_types`).
+/// Returns the smallest dtype to which both convert without losing their category (`torch.promote_types`).
 constexpr dtype promote_types(dtype a, dtype b) {
   if (a == b) return a;
   if ((a == dtype::float16 && b == dtype::bfloat16) || (a == dtype::bfloat16 && b == dtype::float16))
@@ -78,7 +79,8 @@ constexpr dtype promote_types(dtype a, dtype b) {
   return rank[static_cast<int>(a)] > rank[static_cast<int>(b)] ? a : b;
 }
 
-/// dtype of a C++ element type. Integers of other widths than 8, 32 and 64 bits are refused.
+/// Returns the dtype of a C++ element type: bool, uint8_t, float, double, or an integer of 32 or 64 bits. Other types
+/// are refused at compile time.
 template <class T>
 constexpr dtype dtype_of_type() {
   if constexpr (std::is_same_v<T, bool>) return dtype::bool_;
@@ -95,7 +97,7 @@ constexpr dtype dtype_of_type() {
 }
 
 namespace detail {
-/// Refuses an attribute that is no dtype.
+/// Refuses an attribute that is not a dtype.
 constexpr void require_dtype(char const* op, dims const& type) {
   bool const known = type.n == 1 && type[0] >= 0 && type[0] <= static_cast<index_t>(dtype::int16);
   if (!known) refuse::argument_is_invalid(op, "this number names no dtype");
@@ -128,12 +130,12 @@ struct dtype_element<dtype::float64> {
 };
 } // namespace detail
 
-/// C++ element type of a dtype.
+/// The C++ element type of a dtype.
 template <dtype D>
 using type_of = typename detail::dtype_element<D>::type;
 
-/// Calls `f.template operator()<T>()` with the element type of `t`; dtypes without kernels are `dtype_error` naming
-/// `op`.
+/// Calls `f.template operator()<T>()` with the element type of `t`. Throws `dtype_error`, which names `op`, for dtypes
+/// without kernels.
 template <class F>
 constexpr decltype(auto) on_dtype(dtype t, char const* op, F&& f) {
   switch (t) {
@@ -154,11 +156,11 @@ constexpr decltype(auto) on_dtype(dtype t, char const* op, F&& f) {
   }
 }
 
-/// What the compiler or a trace knows of a value without its data.
+/// The dtype and shape of a value: what the compiler or a trace knows without the data.
 struct meta {
   dtype type = dtype::float32;
   dims sizes{};
-  /// A plain C++ number: it raises a dtype only by category (PyTorch's wrapped numbers).
+  /// True for a plain C++ number, which raises a dtype only if its category is higher (PyTorch's wrapped numbers).
   bool number = false;
   friend constexpr bool operator==(meta const& a, meta const& b) {
     return a.type == b.type && known_equal(a.sizes, b.sizes);
@@ -170,14 +172,15 @@ constexpr int promotion_class(meta const& m) { return m.number ? 0 : m.sizes.n =
 } // namespace detail
 
 namespace detail {
-/// The dtype of operands together, which are added by their class: 0 a plain number, 1 of rank 0, 2 with dimensions.
+/// The combined dtype of operands. Each is added with its class: 0 for a plain number, 1 for rank 0, 2 for a value with
+/// dimensions.
 class dtype_sum {
 public:
   constexpr void add(dtype t, int c) {
     if (c == 0) {
       numbers_ = any_[0] ? promote_types(numbers_, t) : t;
       if (t == dtype::float64) t = default_dtype; // a number raises integers to the default dtype only
-      if (category(t) == 1) t = dtype::int64;     // and bool to int64
+      if (category(t) == 1) t = dtype::int64;     // a number raises bool to int64 only
       if (is_complex(t)) t = dtype::complex64;
     }
     best_[c] = any_[c] ? promote_types(best_[c], t) : t;
@@ -198,8 +201,8 @@ private:
 };
 } // namespace detail
 
-/// Result dtype of operands (`torch.result_type`): dimensioned values decide before rank-0 values, these before plain
-/// numbers, unless a later class has a higher category.
+/// Returns the result dtype of operands (`torch.result_type`). Values with dimensions decide before values of rank 0,
+/// and these before plain numbers, unless a later class has a higher category.
 template <class... M>
 constexpr dtype result_type(M const&... m) {
   detail::dtype_sum r;

@@ -13,10 +13,12 @@ namespace varve {
 
 struct dims;
 
-/// Base of every exception varve throws. The text is owned by the exception; values, version counters and stacks are as
-/// they were before the refused call. A call that runs a function of the user's (a transform, a higher-order operator,
-/// a custom function, `interpret`) ends this promise where that function has written: what it wrote before the call was
-/// refused stays written. `compile` keeps it: its trace runs on copies, and its program writes when all is computed.
+/// The base of every exception that varve throws. The exception owns its text. A call that throws leaves values,
+/// version counters and stacks unchanged.
+///
+/// This guarantee does not cover calls that run a function of the user (a transform, a higher-order operator, a custom
+/// function, `interpret`): what that function wrote before the error stays written. `compile` does keep it. Its trace
+/// runs on copies, and its program writes only after all is computed.
 class error : public std::exception {
 public:
   explicit error(char const* text) noexcept;
@@ -29,7 +31,7 @@ private:
   char* text_;
 };
 
-/// Shapes do not fit together; the text holds both.
+/// Shapes do not fit together; the text contains both.
 struct shape_error : error {
   using error::error;
 };
@@ -37,59 +39,59 @@ struct shape_error : error {
 struct dtype_error : error {
   using error::error;
 };
-/// An axis or index lies outside its range; the text holds the range.
+/// An axis or index lies outside its range; the text contains the range.
 struct index_error : error {
   using error::error;
 };
-/// More dimensions than `max_rank`.
+/// A value would have more dimensions than `max_rank`.
 struct rank_error : error {
   using error::error;
 };
-/// An operator lacks the rule that an interpreter asks for; the text names both.
+/// An operator lacks the rule that an interpreter requires; the text names both.
 struct missing_rule : error {
   using error::error;
 };
 /// The dispatcher cannot choose: ambiguous kernels, a mode or subclass that no candidate accepts, an infra slot taken
-/// twice, a faulty registration.
+/// twice, or an invalid registration.
 struct dispatch_error : error {
   using error::error;
 };
-/// A transform was used wrongly: unequal mapped sizes, a result that is no scalar, an escaped value.
+/// A transform was used wrongly: unequal mapped sizes, a result that is not a scalar, or an escaped value.
 struct transform_error : error {
   using error::error;
 };
-/// Reverse mode was asked for what it cannot give: a value overtaken by an in-place operator, a graph already freed, a
-/// leaf written to.
+/// Reverse mode cannot compute a gradient: an in-place operator changed a saved value, a graph was already freed, or a
+/// leaf was written to.
 struct autograd_error : error {
   using error::error;
 };
-/// A loop was given a bound on its steps and needs more; the text names it and the bound.
+/// A loop needs more steps than its bound allows; the text names the loop and the bound.
 struct step_limit_error : error {
   using error::error;
 };
-/// A number, or a shape, was asked for that depends on data which are not there: those of a fake tensor (FK-7).
+/// A number or a shape depends on data that are missing, because a tensor is fake.
 struct data_dependent_error : error {
   using error::error;
 };
-/// A symbolic size was asked for what only its environment knows, and has none: it is gone, or was never there, as for
-/// the sizes of a finished graph and the names in a spec; or sizes of two environments meet (`shape_recorder`).
+/// A symbolic size needs its environment, which is missing: it was destroyed, or the size belongs to a finished graph
+/// or is a name in a spec. Also thrown when sizes of two environments meet (`shape_recorder`).
 struct size_error : error {
   using error::error;
 };
-/// An argument has a value the operator does not accept.
+/// An argument has a value that the operator does not accept.
 struct value_error : error {
   using error::error;
 };
 
-/// What a program without exceptions (`-fno-exceptions`) does with an error: it may leave by `std::exit` or `longjmp`,
-/// and must not return; should it do so, the program is aborted.
+/// A function that handles errors in a program without exceptions (`-fno-exceptions`). It may leave by `std::exit` or
+/// `longjmp` and must not return; if it does, the program is aborted.
 using error_handler = void (*)(std::exception const& e);
 namespace detail {
 inline void print_error(std::exception const& e) { std::fprintf(stderr, "%s\n", e.what()); }
 inline constinit error_handler handler_of_errors = &print_error;
 } // namespace detail
-/// Sets it for all threads, and gives the one before: by default the text is printed, and the program aborted. A
-/// program with exceptions catches them and does not need it.
+/// Sets the error handler of all threads and returns the previous one. The default, restored by null, prints the text;
+/// then the program is aborted. Programs with exceptions catch errors instead and do not need a handler.
 inline error_handler set_error_handler(error_handler h) {
   error_handler const before = detail::handler_of_errors;
   detail::handler_of_errors = h ? h : &detail::print_error;
@@ -97,8 +99,8 @@ inline error_handler set_error_handler(error_handler h) {
 }
 
 namespace refuse {
-/// Throws an `E` of these arguments, or without exceptions tells the error handler and ends the program. Inlined:
-/// callers are cold themselves.
+/// Throws an `E` made from the arguments. Without exceptions, calls the error handler and ends the program. Inlined,
+/// because its callers are cold themselves.
 template <class E, class... A>
 [[noreturn]] VARVE_INLINE void with(A const&... a) {
 #if VARVE_HAS_EXCEPTIONS()
@@ -108,18 +110,19 @@ template <class E, class... A>
   std::abort();
 #endif
 }
-/// Throws again what is being handled.
+/// Rethrows the exception that is being handled.
 [[noreturn]] VARVE_INLINE void again() {
 #if VARVE_HAS_EXCEPTIONS()
   throw;
 #else
-  std::abort(); // nothing is ever handled
+  std::abort(); // without exceptions nothing is ever handled
 #endif
 }
 } // namespace refuse
 
 namespace detail {
-/// `body()`, and where it throws an `E`, `otherwise(e)`; of `E` void `otherwise()` of whatever it throws.
+/// Returns `body()`, or `otherwise(e)` if that throws an `E`. If `E` is void, every exception is caught and
+/// `otherwise()` is returned.
 template <class E, class F, class G>
 constexpr auto attempt(F const& body, [[maybe_unused]] G const& otherwise) {
 #if VARVE_HAS_EXCEPTIONS()
@@ -138,8 +141,8 @@ constexpr auto attempt(F const& body, [[maybe_unused]] G const& otherwise) {
 }
 } // namespace detail
 
-/// Functions that are *not* usable in constant expressions, named so that the compiler's message is the remedy; at run
-/// time they throw.
+/// Functions that throw. They are *not* usable in constant expressions, where the compiler's message names the
+/// function: the name describes the error.
 namespace refuse {
 [[noreturn]] void shapes_do_not_broadcast(dims const& a, dims const& b);
 [[noreturn]] void shapes_do_not_match(char const* op, dims const& a, dims const& b);

@@ -11,10 +11,11 @@
 #include <string>
 
 /// @file
-/// Whole files as bytes.
+/// Reading and writing whole files as bytes.
 namespace varve::detail {
 
-/// All bytes of a file, or of a pipe until its end; `value_error` that names reader and file.
+/// Returns all bytes of a file, or of a pipe until its end. Throws `value_error`, which names reader and file, if the
+/// file cannot be read.
 inline std::string bytes_of_file(std::string const& reader, std::string const& path) {
   std::ifstream in(path, std::ios::binary);
   std::string r;
@@ -26,7 +27,8 @@ inline std::string bytes_of_file(std::string const& reader, std::string const& p
     refuse::with<value_error>(("varve: " + reader + ": the file " + path + " cannot be read").c_str());
   return r;
 }
-/// Makes them a file, or replaces one.
+/// Writes the bytes to a file and replaces an existing one. Throws `value_error`, which names writer and file, if that
+/// fails.
 inline void write_file(std::string const& writer, std::string const& path, std::string const& bytes) {
   std::ofstream out(path, std::ios::binary);
   out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));

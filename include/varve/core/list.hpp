@@ -6,9 +6,9 @@
 
 namespace varve {
 
-/// What of `std::vector` the tracer and the planner need, at a fifth of its price in constant expressions: there every
-/// call counts, and an element of a vector is made by a chain of six. An index may be any integer. Loops over nodes and
-/// instances take plain pointers to the elements: each call saved there is saved a thousand times.
+/// The part of `std::vector` that the tracer and the planner need, at a fifth of its cost in constant expressions.
+/// Every function call counts there, and `std::vector` makes an element by a chain of six calls. An index may be any
+/// integer type. Loops over nodes and instances use plain pointers to the elements, which saves a call per element.
 template <class T>
 class list {
 public:
@@ -32,7 +32,7 @@ public:
     return *this;
   }
   constexpr list& operator=(list&& o) noexcept {
-    T* const mine = data_; // not by `std::swap`, which makes a dozen classes of each T
+    T* const mine = data_; // not by `std::swap`, which instantiates a dozen classes for each T
     data_ = o.data_, o.data_ = mine;
     std::swap(size_, o.size_), std::swap(room_, o.room_);
     return *this;
@@ -56,11 +56,11 @@ public:
 
   constexpr void push_back(T const& x) {
     if (size_ == room_) {
-      T const copy = x;                                                     // may lie in this list
-      reserve(room_ ? room_ * (std::is_constant_evaluated() ? 4 : 2) : 16); // each copy costs the compiler
+      T const copy = x;                                                     // x may be an element of this list
+      reserve(room_ ? room_ * (std::is_constant_evaluated() ? 4 : 2) : 16); // each copy costs compile time
       put(copy);
     } else if constexpr (plain) {
-      data_[size_++] = x; // not by `put`: it is a call
+      data_[size_++] = x; // not by `put`, which would be a call
     } else {
       std::construct_at(data_ + size_, x);
       ++size_;
@@ -96,7 +96,7 @@ public:
   constexpr void reserve(std::size_t n) {
     if (n <= room_) return;
     T* p = nullptr;
-    if constexpr (plain) p = new T[n]; // g++ takes its time over each element of `new T[n]{}`
+    if constexpr (plain) p = new T[n]; // g++ is slow for each element of `new T[n]{}`
     else p = std::allocator<T>().allocate(n);
     for (std::size_t k = 0; k < size_; ++k) {
       if constexpr (plain) p[k] = data_[k];
@@ -108,9 +108,9 @@ public:
   }
 
 private:
-  // By the compiler's own traits: those of the standard library are each ten classes of T.
-  static constexpr bool plain = __is_trivially_constructible(T);   // and need not be constructed
-  static constexpr bool plain_copies = __is_trivially_copyable(T); // and need not be destroyed
+  // Built-in traits of the compiler, because each trait of the standard library instantiates about ten classes of T.
+  static constexpr bool plain = __is_trivially_constructible(T);   // elements need no construction
+  static constexpr bool plain_copies = __is_trivially_copyable(T); // elements need no destruction
   T* data_ = nullptr;
   std::size_t size_ = 0, room_ = 0;
 

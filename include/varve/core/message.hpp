@@ -10,13 +10,14 @@
 #include <string>
 
 /// @file
-/// Texts of the exceptions: kept apart from `error.hpp` so that constant-expression code pays for no string.
+/// The texts of the exceptions. They are separate from `error.hpp`, so that constant-expression code compiles no
+/// strings.
 namespace varve {
 
-/// A size, the name of a symbolic one, or an expression as its environment writes it. Of a finished graph or of an
-/// environment that is gone: the expression's number.
+/// Returns a size as text: a number, the name of a symbolic size, or an expression as its environment writes it. An
+/// expression of a finished graph or of a destroyed environment is written as its index.
 std::string text_of_size(extent size);
-/// A shape as PyTorch prints it: `[2, 3]`, `[]` for rank 0.
+/// Returns a shape as PyTorch prints it: `[2, 3]`, or `[]` for rank 0.
 std::string to_string(dims const& d);
 
 #if VARVE_DEFINES
@@ -136,7 +137,7 @@ VARVE_COLD VARVE_LIBRARY void result_is_mapped_but_out_dims_says_none() {
 }
 VARVE_COLD VARVE_LIBRARY void dtype_is_not_supported(char const* op, char const* dtype) {
   std::string what(op);
-  if (!what.empty() && what.back() == ':') what.pop_back(); // it says itself what the dtype is of
+  if (!what.empty() && what.back() == ':') what.pop_back(); // the text below adds the colon
   refuse::with<dtype_error>(("varve: " + what + ": dtype " + dtype + " is not supported").c_str());
 }
 VARVE_COLD VARVE_LIBRARY void condition_is_not_of_bool(char const* op, char const* dtype) {

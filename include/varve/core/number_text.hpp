@@ -6,22 +6,24 @@
 #include <string_view>
 
 /// @file
-/// Floating numbers as text and back. A program may set a locale with a decimal comma, as Qt and GTK do; texts of this
-/// library have a point nevertheless.
+/// Floating-point numbers as text and back. A program may set a locale with a decimal comma, as Qt and GTK do. This
+/// library always reads and writes a decimal point.
 namespace varve::detail {
 
 /// Returns x with at most `digits` significant digits, as "%.*g" prints it in the C locale.
 std::string number_text(double x, int digits);
-/// Returns x with the fewest significant digits, but at least 6, that are read back as x.
+/// Returns x with the fewest significant digits, but at least 6, that are read back as x. Whole numbers below 10^15 in
+/// magnitude are written with all their digits.
 std::string number_text(double x);
-/// Returns x with `decimals` digits behind the point, as "%.*f" prints it in the C locale.
+/// Returns x with `decimals` digits after the point, as "%.*f" prints it in the C locale.
 std::string fixed_text(double x, int decimals);
-/// Returns x in hexadecimal, as "%a" prints it in the C locale: exact.
+/// Returns x in hexadecimal, as "%a" prints it in the C locale. The text is exact.
 std::string hex_text(double x);
-/// Reads a whole text as a number: decimal, hexadecimal behind "0x", "inf" or "nan", each with a sign or without.
-/// Numbers beyond the range of double are infinite, and those below its smallest are 0. Returns false for other texts.
+/// Reads a whole text as a number: decimal, hexadecimal after "0x", "inf" or "nan", each with or without a sign.
+/// Numbers beyond the range of double become infinite, and those below its smallest become 0. Returns false for other
+/// texts.
 bool read_number(std::string_view text, double& x);
-/// Reads a number by `strtod`, whose decimal point is that of the locale: where `from_chars` does not do.
+/// Reads a number by `strtod`, which expects the decimal point of the locale. Used where `from_chars` does not suffice.
 bool read_number_by_locale(std::string text, double& x);
 
 } // namespace varve::detail
@@ -47,7 +49,7 @@ VARVE_COLD VARVE_LIBRARY std::string number_text(double x) {
   return text;
 }
 VARVE_COLD VARVE_LIBRARY std::string fixed_text(double x, int decimals) {
-  char text[400]; // 309 digits stand before the point of the greatest
+  char text[400]; // the greatest double has 309 digits before the point
   auto const r = std::to_chars(text, text + sizeof text, x, std::chars_format::fixed, decimals);
   return r.ec == std::errc() ? std::string(text, r.ptr) : number_text(x);
 }
@@ -64,8 +66,8 @@ VARVE_COLD VARVE_LIBRARY bool read_number_by_locale(std::string text, double& x)
   x = std::strtod(text.c_str(), &end);
   return end == text.c_str() + text.size();
 }
-/// Reads a number without a sign by `from_chars`, where the standard library has it for floating numbers (libc++ from
-/// 20 on). The pointer is a template parameter so that the question is asked where the function is instantiated.
+/// Reads a number without a sign by `from_chars`, if the standard library has it for floating-point numbers (libc++:
+/// from version 20). The pointer type is a template parameter, so that the `requires` is evaluated on instantiation.
 template <class P>
 bool read_number_without_sign(P first, P last, double& x) {
   if constexpr (requires { std::from_chars(first, last, x); }) {
@@ -75,7 +77,7 @@ bool read_number_without_sign(P first, P last, double& x) {
                                : std::from_chars(first, last, x, std::chars_format::general);
     if (r.ec == std::errc() || r.ptr != last) return r.ec == std::errc() && r.ptr == last;
   }
-  return read_number_by_locale(std::string(first, last), x); // it distinguishes too great from too small
+  return read_number_by_locale(std::string(first, last), x); // strtod distinguishes too great from too small
 }
 VARVE_LIBRARY bool read_number(std::string_view text, double& x) {
   bool const negative = !text.empty() && text[0] == '-';

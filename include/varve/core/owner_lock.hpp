@@ -6,14 +6,15 @@
 
 namespace varve::detail {
 
-/// Keeps threads apart while user code may run: the thread that holds it may take it again, others sleep. One word.
+/// A recursive lock for sections that may run user code: the thread that holds it may lock it again, and other threads
+/// sleep. It takes one word.
 class owner_lock {
 public:
   owner_lock() = default;
   owner_lock(owner_lock const&) = delete;
   owner_lock& operator=(owner_lock const&) = delete;
 
-  /// Holds the lock for the life of the object.
+  /// A guard that holds the lock as long as it lives.
   class held {
   public:
     explicit held(owner_lock& l) : lock_(l), first_(l.take()) {}
@@ -31,10 +32,10 @@ public:
   };
 
 private:
-  /// Was it free, and not this thread's already?
+  /// Acquires the lock. Returns true if it was free, and false if this thread held it already.
   bool take() {
-    static constinit thread_local char here = 0; // its address is the thread's name
-    if (single_threaded()) {                     // whoever is started later finds what stands here
+    static constinit thread_local char here = 0; // its address identifies the thread
+    if (single_threaded()) {                     // threads that start later see the new owner
       bool const free = !owner_.load(std::memory_order_relaxed);
       owner_.store(&here, std::memory_order_relaxed);
       return free;

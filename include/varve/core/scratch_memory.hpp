@@ -6,13 +6,13 @@
 #include <new>
 
 /// @file
-/// Scratch memory of a thread: for temporaries whose sizes are known when a program runs.
+/// Scratch memory of a thread, for temporaries whose sizes are known only when a program runs.
 ///
-/// It grows and is kept; calls within calls stack.
+/// The memory grows and is kept. Nested calls take their blocks from it as from a stack.
 namespace varve::loop {
 
 namespace detail {
-/// Memory that blocks are taken from, one behind the other.
+/// A piece of memory from which blocks are taken one after the other.
 struct alignas(64) scratch_chunk {
   scratch_chunk* below;
   std::size_t room, used;
@@ -23,10 +23,10 @@ struct alignas(64) scratch_chunk {
   }
   static void free(scratch_chunk* c) { ::operator delete(static_cast<void*>(c), std::align_val_t{64}); }
 };
-/// The chunks of this thread, the newest first. Only the newest is kept while nothing is in use.
+/// The chunks of this thread, newest first. Only the newest is kept while no block is in use.
 struct scratch_chunks {
   scratch_chunk* top = nullptr;
-  bool ended = false; // the thread is ending: nothing is kept
+  bool ended = false; // the thread is ending, so no chunk is kept
 };
 inline constinit thread_local scratch_chunks this_thread_scratch{};
 
@@ -37,7 +37,7 @@ struct scratch_owner {
     if (all.top && all.top->used == 0) scratch_chunk::free(all.top), all.top = nullptr;
   }
 };
-/// One more chunk, at least twice what there is.
+/// Adds a chunk that is at least twice as large as the newest one.
 VARVE_COLD inline void grow_scratch(std::size_t bytes) {
   thread_local scratch_owner owner;
   (void)owner;
@@ -51,9 +51,9 @@ VARVE_COLD inline void grow_scratch(std::size_t bytes) {
 }
 } // namespace detail
 
-/// A block of the thread's scratch memory, aligned to 64 bytes, while the object lives. Blocks of one thread nest, as
-/// calls do; memory is allocated (`std::bad_alloc`) only when a thread needs more than ever before, and is kept until
-/// it ends.
+/// A block of the thread's scratch memory, aligned to 64 bytes. It is valid as long as the object lives. Blocks of one
+/// thread must nest, as calls do. Memory is allocated (`std::bad_alloc`) only when a thread needs more than ever
+/// before, and is kept until the thread ends.
 class scratch_block {
 public:
   explicit scratch_block(std::size_t bytes) {
@@ -75,7 +75,7 @@ public:
   std::byte* data() const { return chunk_->data() + begin_; }
 
 private:
-  /// Frees what is empty below the newest chunk.
+  /// Frees the empty chunks below the newest one.
   VARVE_COLD static void tidy() {
     detail::scratch_chunks& all = detail::this_thread_scratch;
     for (detail::scratch_chunk** at = &all.top->below; *at;) {
@@ -93,10 +93,10 @@ private:
   std::size_t begin_;
 };
 
-/// Bytes of temporaries that lie on the stack; programs with more take the thread's scratch memory, since stacks end at
-/// a few megabytes, without a word.
+/// The most bytes of temporaries that lie on the stack. Programs that need more use the thread's scratch memory,
+/// because stacks end at a few megabytes, without an error message.
 inline constexpr std::size_t most_on_stack = std::size_t{1} << 18;
-/// Uninitialized memory for temporaries of a size that the compiler knows, aligned to 64 bytes.
+/// Uninitialized memory for temporaries of a size known at compile time, aligned to 64 bytes.
 template <std::size_t Bytes, bool = (Bytes > most_on_stack)>
 class temporaries {
 public:

@@ -7,10 +7,11 @@
 
 namespace varve {
 
-/// The environment of symbolic sizes at run time: what it makes by `here` are entries of its own, and whatever is
-/// computed of them, or asked of them, comes to it. On which thread does not matter, but that it is one at a time. It
-/// has a number of its own while it lives, by which its sizes find it: they may outlive it, and are refused then
-/// (`size_error`). A number is given again after two million others.
+/// The base class of environments of symbolic sizes at run time. `here` makes entries of the environment; operations
+/// and comparisons on its entries call its virtual functions. It may be used by any thread, but only by one at a time.
+///
+/// Each environment has a number while it lives, by which its sizes find it. Sizes may outlive their environment, but
+/// using them then throws `size_error`. A number is used again only after about two million others.
 class shape_recorder {
 public:
   shape_recorder();
@@ -18,23 +19,24 @@ public:
   shape_recorder& operator=(shape_recorder const&) = delete;
   virtual ~shape_recorder();
 
-  /// An operation on numbers and entries of this environment, of which one at least is an entry.
+  /// Returns the result of an operation on numbers and entries of this environment. At least one operand is an entry.
   virtual extent combine(size_op op, extent a, extent b) = 0;
-  /// Is a relation true? Two that are known to be equal are not asked about.
+  /// Returns true if a relation holds. Not called for two sizes that are known to be equal.
   virtual bool decide(relation is, extent a, extent b) = 0;
-  /// The number that an entry is taken for from now on.
+  /// Specializes an entry: returns the number that it represents from now on.
   virtual index_t specialize(extent a) = 0;
-  /// A relation that the program says holds: `value_error` where it does not. That a number is a size.
+  /// Records a relation that the program states, and throws `value_error` if it does not hold. `check_is_size` states
+  /// that a number is a size, that is, 0 or more.
   virtual void check(relation is, extent a, extent b);
   virtual void check_is_size(extent a) { check(relation::less_equal, 0, a); }
-  /// As people read it.
+  /// Returns an expression as text for messages.
   virtual std::string text(extent a) const { return "expression " + std::to_string(a.entry()); }
 
-  /// Number of this environment: from 1.
+  /// Returns the number of this environment, which is 1 or more.
   index_t environment() const { return number_; }
-  /// Entry `k` of this environment.
+  /// Returns entry `k` of this environment.
   extent here(index_t k) const { return extent::entry(k, number_); }
-  /// The environment of that number; null if it is gone.
+  /// Returns the environment with a number, or null if it was destroyed.
   static shape_recorder* find(index_t number);
 
 private:
@@ -42,10 +44,11 @@ private:
   shape_recorder* next_ = nullptr;
 };
 
-/// States that a relation of sizes holds (`torch._check`): `value_error` where it does not. Of symbolic sizes it is
-/// known from then on; of those that data tell, a traced program checks it in each run (SY-5).
+/// States that a relation of sizes holds (`torch._check`). Throws `value_error` if it does not. A relation of symbolic
+/// sizes is known from then on. If the sizes depend on data, a traced program checks it in each run.
 void check(relation is, extent a, extent b);
-/// States that a number is a size (`torch._check_is_size`): 0 or more, and for shape rules of traces 2 or more (SY-6).
+/// States that a number is a size (`torch._check_is_size`), that is, 0 or more. Shape rules of traces then assume that
+/// it is 2 or more. Throws `value_error` if it is negative.
 void check_is_size(extent a);
 
 #if VARVE_DEFINES
@@ -53,11 +56,11 @@ namespace detail {
 struct recorder_list {
   spin_lock lock{};
   shape_recorder* first = nullptr;
-  index_t last = 0; // number that was given last
+  index_t last = 0; // the last number that was used
 };
 inline constinit recorder_list recorders;
 
-/// Whom an operation on two sizes is for.
+/// Returns the environment that computes an operation on two sizes, or throws `size_error`.
 VARVE_COLD VARVE_LIBRARY shape_recorder& recorder_of(extent a, extent b = 0) {
   extent const e = a.is_number() ? b : a;
   if (a.is_name() || b.is_name())
@@ -107,10 +110,10 @@ VARVE_COLD VARVE_LIBRARY extent combined_sizes(size_op op, extent a, extent b) {
 VARVE_COLD VARVE_LIBRARY bool decided_sizes(relation is, extent a, extent b) {
   if (known_equal(a, b)) return is == relation::equal || is == relation::less_equal;
   if ((a.is_number() && b.is_number()) || a.bits == INT64_MAX || b.bits == INT64_MAX)
-    return holds(is, a.bits, b.bits); // an entry is the lesser one beside "the end" also as the number it has
+    return holds(is, a.bits, b.bits); // an entry is less than "the end": so are its bits
   bool const nobody = (a.is_number() || !a.is_size()) && (b.is_number() || !b.is_size());
   if (nobody && (is == relation::equal || is == relation::unequal))
-    return is == relation::unequal; // as they stand in a finished graph
+    return is == relation::unequal; // in a finished graph different expressions are unequal
   return recorder_of(a, b).decide(is, a, b);
 }
 VARVE_COLD VARVE_LIBRARY index_t number_of_size(extent a) {

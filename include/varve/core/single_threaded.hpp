@@ -8,7 +8,7 @@
 
 namespace varve::detail {
 
-/// A process with one thread pays for no locked instruction (glibc tells when a second one was started).
+/// True if the process certainly has one thread only, so that it needs no locked instructions. Known with glibc only.
 inline bool single_threaded() {
 #if defined(__GLIBC__) && __has_include(<sys/single_threaded.h>)
   return __libc_single_threaded;

@@ -5,16 +5,16 @@
 
 namespace varve::detail {
 
-/// Keeps threads apart for the few instructions that a list is read or a table replaced: one byte, and no `<mutex>` in
-/// every unit. A copy is a lock of its own, so that what holds one can be copied. In constant expressions nothing is
-/// done.
+/// A lock for the few instructions that read a list or replace a table. It takes one byte, and avoids including
+/// `<mutex>` in every translation unit. A copy is a separate, free lock, so that classes with a lock can be copied. In
+/// constant expressions it does nothing.
 class spin_lock {
 public:
   constexpr spin_lock() = default;
   constexpr spin_lock(spin_lock const&) noexcept {}
   constexpr spin_lock& operator=(spin_lock const&) noexcept { return *this; }
 
-  /// Holds the lock for the life of the object.
+  /// A guard that holds the lock as long as it lives.
   class held {
   public:
     constexpr explicit held(spin_lock& l) : lock_(l) {
@@ -40,7 +40,7 @@ private:
   void acquire() {
     while (busy_.test_and_set(std::memory_order_acquire))
       while (busy_.test(std::memory_order_relaxed)) {
-      } // waiting threads read only, which leaves the line to the one that holds it
+      } // waiting threads only read, so that the cache line stays with the holder
   }
   std::atomic_flag busy_{};
 };

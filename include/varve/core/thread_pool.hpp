@@ -11,28 +11,29 @@
 #include <vector>
 
 /// @file
-/// Threads of the standard library for the parts of long loops: what `VARVE_USE_THREADS` uses, where OpenMP is not.
+/// A pool of threads of the standard library for the parts of long loops. `VARVE_USE_THREADS` uses it if OpenMP is off.
 namespace varve::loop {
 
-/// Is this thread one of several that share something larger? Then its own work is not shared.
+/// True while this thread runs a part of a shared loop. Loops inside of the part are then not shared again.
 inline constinit thread_local bool runs_a_part = false;
 
-/// Threads that wait for parts of loops. They start when they are first needed, and end with the process.
+/// A pool of threads that wait for parts of loops. They start when they are first needed, and end with the process.
 class thread_pool {
 public:
-  /// A part: the function's own data, and the part's number.
+  /// The function that runs a part, called with its data and the part's number.
   using part = void (*)(void const* data, int k);
 
   static thread_pool& of_process() {
     static thread_pool pool;
     return pool;
   }
-  /// How many threads share a loop, with the one that calls.
+  /// Returns how many threads share a loop, including the calling one.
   int size() const { return size_.load(std::memory_order_relaxed); }
   void resize(int n) { size_.store(n > 1 ? n : 1, std::memory_order_relaxed); }
 
-  /// Calls `f(data, k)` for k = 0, 1, ..., parts - 1, on this thread and on those of the pool, and waits for all. While
-  /// the pool works for another thread, this thread does everything alone. Throws what the first part to throw threw.
+  /// Calls `f(data, k)` for k = 0, 1, ..., parts - 1 on this thread and on those of the pool, and waits for all. While
+  /// the pool works for another thread, this thread does everything alone. If parts throw, rethrows the exception of
+  /// the part with the lowest number.
   void run(int parts, part f, void const* data) {
     std::unique_lock const mine(used_, std::try_to_lock);
     job now{f, data, parts};
@@ -73,7 +74,7 @@ private:
     std::exception_ptr thrown{};
     int thrown_by = parts;
   };
-  static constexpr int spins = 1 << 12; // a loop is often followed by another one: a few microseconds
+  static constexpr int spins = 1 << 12; // a few microseconds, because a loop is often followed by another one
 
   thread_pool() = default;
   void start(int helpers) {

@@ -15,15 +15,15 @@
 #endif
 
 /// @file
-/// Work that threads share: those of OpenMP where it is on (`VARVE_USE_OPENMP`), else those of a pool of the library
-/// (`VARVE_USE_THREADS`). Without both nothing of this is left in a program.
+/// Work that threads share. The threads are OpenMP's if `VARVE_USE_OPENMP` is on, else those of a pool of the library
+/// if `VARVE_USE_THREADS` is on. Without either, programs contain none of this.
 ///
-/// What threads share is cut into parts by its sizes alone, so that results do not depend on how many threads there
-/// are. Inside of a parallel region of the caller everything runs on the calling thread.
+/// Shared work is cut into parts by its sizes alone, so that results do not depend on the number of threads. Inside of
+/// a parallel region of the caller everything runs on the calling thread.
 namespace varve {
 
-/// How many threads share long work from now on (`torch.set_num_threads`): at least 1. With OpenMP this is said of work
-/// that the calling thread begins, with the library's pool of all work. Does nothing without both.
+/// Sets the number of threads that share long work, at least 1 (`torch.set_num_threads`). With OpenMP it applies to
+/// work that the calling thread starts, with the library's pool to all work. Does nothing without either.
 inline void set_num_threads([[maybe_unused]] int n) {
 #if VARVE_USE_OPENMP
   omp_set_num_threads(n > 1 ? n : 1);
@@ -31,8 +31,8 @@ inline void set_num_threads([[maybe_unused]] int n) {
   loop::thread_pool::of_process().resize(n);
 #endif
 }
-/// How many threads share long work (`torch.get_num_threads`): at first as many as the machine has. 1 without OpenMP
-/// and without the library's pool.
+/// Returns the number of threads that share long work (`torch.get_num_threads`), at first as many as the machine has.
+/// Is 1 without OpenMP and without the library's pool.
 inline int get_num_threads() {
 #if VARVE_USE_OPENMP
   return omp_get_max_threads();
@@ -45,17 +45,18 @@ inline int get_num_threads() {
 
 namespace loop {
 
-/// Whose threads share loops.
+/// The owner of the threads that share loops.
 enum class threads { none, of_openmp, of_pool };
 inline constexpr threads threads_of_this_build = VARVE_USE_OPENMP    ? threads::of_openmp
                                                  : VARVE_USE_THREADS ? threads::of_pool
                                                                      : threads::none;
 inline constexpr bool threaded = threads_of_this_build != threads::none;
-/// Points of the iteration space that a loop must have before threads share it, and that a part must have.
+/// The number of points of the iteration space that a loop must have before threads share it, and the number that a
+/// part must have.
 inline constexpr index_t shared_points = 1 << 15, part_points = 1 << 12;
 
-/// A loop in parts of whole `unit`s (vectors, say); the last one has what is left beyond them. How many there are
-/// depends on the sizes alone, and so does what the parts sum up.
+/// A loop divided into parts of whole `unit`s (vectors, for example). The last part also contains the remainder. The
+/// number of parts depends on the sizes alone, and therefore so do sums by parts.
 struct loop_parts {
   static constexpr int most = 64;
   index_t extent, unit, units;
@@ -67,16 +68,17 @@ struct loop_parts {
     if (units < n) n = units;
     if (n > 1) count = static_cast<int>(n);
   }
-  /// Where part `k` begins, and the one before it ends.
+  /// Returns where part `k` begins, which is where part `k - 1` ends.
   constexpr index_t begin(int k) const { return k == count ? extent : units * k / count * unit; }
 };
 
 #if VARVE_USE_OPENMP || !VARVE_USE_THREADS
-/// Is this thread one of several that share something larger? Then its own work is not shared.
+/// True while this thread runs a part of a shared loop. Loops inside of the part are then not shared again.
 inline constinit thread_local bool runs_a_part = false;
 #endif
-/// Calls `f(k)` for parts 0, 1, ..., each on one of the threads; inside of a parallel region of the caller on the
-/// calling one. What the first part to throw throws (an integer divided by 0) is thrown again when all have ended.
+/// Calls `f(k)` for parts 0, 1, ..., each on one of the threads, or all on the calling thread inside of a parallel
+/// region of the caller. If parts throw (an integer divided by 0), rethrows the exception of the one with the lowest
+/// number after all have ended.
 template <class F>
 VARVE_INLINE void for_each_part(int parts, F const& f) {
 #if VARVE_USE_OPENMP
@@ -99,7 +101,7 @@ VARVE_INLINE void for_each_part(int parts, F const& f) {
 #endif
   for (int k = 0; k < parts; ++k) f(k);
 }
-/// The threads that parts may run on at the same time.
+/// Returns the number of threads on which parts may run at the same time.
 inline int most_threads() {
 #if VARVE_USE_OPENMP
   return runs_a_part || omp_in_parallel() ? 1 : omp_get_max_threads();
@@ -109,8 +111,8 @@ inline int most_threads() {
   return 1;
 #endif
 }
-/// Calls `f(from, to)` for parts of 0 to `extent`, of whole `unit`s but for the last, that together are all of it,
-/// where the work of `points` elements is worth it; else once.
+/// Calls `f(from, to)` for parts that together cover 0 to `extent`, if the work of `points` elements is worth sharing;
+/// otherwise once. All parts but the last consist of whole `unit`s.
 template <class F>
 VARVE_INLINE constexpr void share(index_t extent, index_t unit, index_t points, F const& f) {
   if constexpr (threaded) {

@@ -14,8 +14,9 @@ namespace varve {
 template <class V>
 struct traits;
 
-/// How a type that is no aggregate is a node of trees: `with(t, f)` calls f with references to its members,
-/// `make(m...)` gives the node of other members, `name(k)` a member's name. Specialized by `interop/hana.hpp`.
+/// The adaptation of a type that is not an aggregate to a node of trees. `with(t, f)` calls `f` with references to its
+/// members, `make(m...)` returns the node with other members, and `name(k)` returns a member's name. `interop/hana.hpp`
+/// specializes it.
 template <class T>
 struct tree_members {};
 
@@ -24,7 +25,8 @@ template <class T>
 inline constexpr bool is_vector = false;
 template <class T, class A>
 inline constexpr bool is_vector<std::vector<T, A>> = true;
-/// A map of unique, ordered keys, and an optional value: by what they can do, since `<map>` is not included for it.
+/// True for maps of unique, ordered keys; `is_optional` is true for optional values. Both recognize types by their
+/// members, so that `<map>` need not be included.
 template <class T>
 inline constexpr bool is_map = requires(T const& t) {
   typename T::key_compare;
@@ -45,7 +47,7 @@ template <template <class...> class O, class U, class V>
 struct of_values<O<U>, V> {
   using type = O<V>;
 };
-/// A node of which only a run tells how many members it has.
+/// True for nodes whose number of members is known only at run time.
 template <class T>
 inline constexpr bool is_run_time_node = is_vector<T> || is_map<T> || is_optional<T>;
 template <class T>
@@ -91,7 +93,7 @@ constexpr decltype(auto) with_many_members(T& t, F const& f) {
     return f(a, b, c, d, e, g, h, i, j, k, l, m, n, o, p, q);
   }
 }
-/// Calls `f` with the members of an aggregate, or of what is adapted.
+/// Calls `f` with the members of an aggregate or of an adapted type.
 template <class T, class F>
 constexpr decltype(auto) with_members(T& t, F const& f) {
   constexpr std::size_t n = adapted_node<std::remove_const_t<T>> ? 0 : member_count<std::remove_const_t<T>>();
@@ -133,7 +135,8 @@ constexpr auto members_of(T const& t) {
   return with_members(t, [](auto const&... m) { return std::tuple<decltype(m)...>(m...); });
 }
 
-/// What holds values by itself: types of std and of libraries are nodes only where this library says so.
+/// True for types of the standard library, of varve and of Boost, which are nodes only if this library declares them
+/// so.
 template <class T>
 inline constexpr bool is_of_a_library =
     declared::in<T>("std::") || declared::in<T>("varve::") || declared::in<T>("boost::");
@@ -143,7 +146,8 @@ template <template <class...> class A, class... U>
 inline constexpr bool is_template<A<U...>> = true;
 template <class T>
 consteval bool is_plain_tree();
-/// Is a leaf, or one below a node, a value whose shape a run tells, or with `any` another value that is no integer?
+/// True if `M` is, or contains, a value whose shape is known only at run time. With `any` every other value that is not
+/// an integer counts too.
 template <class M>
 consteval bool holds_values(bool any) {
   if constexpr (requires(M const& m) { traits<M>::shape(m); })
@@ -157,7 +161,8 @@ consteval bool holds_values(bool any) {
   else if constexpr (is_run_time_node<M>) return holds_values<typename M::value_type>(any);
   else return is_plain_tree<M>();
 }
-/// Is an aggregate of a program a tree of tensors, or a template with values as members, which can hold others?
+/// True if an aggregate of a program contains tensors, or is a template with values as members, so that it can contain
+/// other values too.
 template <class T>
 consteval bool is_plain_tree() {
   if constexpr (!std::is_class_v<T> || !std::is_aggregate_v<T> || std::is_empty_v<T>) return false;
@@ -171,12 +176,14 @@ consteval bool is_plain_tree() {
 }
 } // namespace detail
 
-/// Is `T` a node of a tree of values? `std::tuple`, `std::pair`, `std::array`, `std::vector`, `std::map`,
-/// `std::optional` are, and aggregates of a program, of up to 16 members, that hold tensors, or are templates of the
-/// type of their leaves, `template <class T> struct layer { T weight, bias; };`, and so can hold static values as seen
-/// through transforms. For others a program may say so, `template <> inline constexpr bool varve::is_tree_node<layer> =
-/// true;`, or that one is none. Structs of Boost.Hana, its tuples and maps: `interop/hana.hpp`. Everything else is a
-/// leaf.
+/// True if `T` is a node of a tree of values; every other type is a leaf. Nodes are `std::tuple`, `std::pair`,
+/// `std::array`, `std::vector`, `std::map` and `std::optional`. Structs, tuples and maps of Boost.Hana are nodes with
+/// `interop/hana.hpp`.
+///
+/// An aggregate of a program with up to 16 members is a node if it contains tensors. It is also a node if it is a
+/// template of the type of its leaves, `template <class T> struct layer { T weight, bias; };`: such a type can hold
+/// static values as seen through transforms. Programs may declare that a type is a node, or not: `template <> inline
+/// constexpr bool varve::is_tree_node<layer> = true;`.
 template <class T>
 inline constexpr bool is_tree_node = detail::is_map<T> || detail::is_optional<T> || detail::is_plain_tree<T>();
 template <class... T>
@@ -205,7 +212,7 @@ constexpr auto element_list() {
       return std::type_identity<std::tuple<std::remove_cvref_t<M>...>>{};
     }(std::type_identity<decltype(members_of(std::declval<T const&>()))>{});
 }
-/// Types of what a node holds, as a tuple; of a vector its element type.
+/// The types of the members of a node, as a tuple. For vectors, maps and optionals: their value type.
 template <class T>
 using elements_of = typename decltype(element_list<T>())::type;
 /// The type of the first leaf.
@@ -216,7 +223,8 @@ struct first_leaf {
 template <class T>
   requires is_tree_node<T>
 struct first_leaf<T> : first_leaf<std::tuple_element_t<0, elements_of<T>>> {};
-/// Can values be members of these types? Only numbers become numbers.
+/// True if values of the second list of types can initialize members of the first. A number can initialize only a
+/// number.
 template <class E, class M>
 inline constexpr bool fits_member = false;
 template <class... E, class... M>
@@ -229,7 +237,7 @@ consteval bool holds_as_it_is() {
   if constexpr (!fits_member<elements_of<T>, std::tuple<M...>>) return false;
   else return requires(M const&... m) { T{m...}; };
 }
-/// An aggregate of other leaves: itself where the types fit, else its template of the new leaf type.
+/// The type of an aggregate with other leaves: `T` itself if the values fit, else its template with the new leaf type.
 template <class T, class... M>
 struct remade_aggregate {
   using type = T;
@@ -250,7 +258,7 @@ constexpr auto remade(M const&... m) {
                   "varve: a struct of fixed types cannot hold values seen through transforms; make it a template "
                   "of the type of its leaves: template <class T> struct layer { T weight, bias; };");
     if constexpr (fits) return R{m...};
-    else if constexpr (std::is_default_constructible_v<T>) return T{}; // nothing more after the message
+    else if constexpr (std::is_default_constructible_v<T>) return T{}; // no more errors after the message
     else return nth<0>(m...);
   }
 }
@@ -268,10 +276,11 @@ constexpr auto remake(std::type_identity<T>, First const& first, R const&... r) 
 } // namespace detail
 
 namespace detail {
-/// A name, so that compilers tell both numbers when they are not the same.
+/// True if two numbers are equal. It has a name, so that compilers print both numbers when they are not.
 template <std::size_t A, std::size_t B>
 inline constexpr bool same_number = A == B;
-/// Refuses trees beside `T` that hold another number of values, or are a node where it is none; says whether they fit.
+/// Refuses trees with another number of values than `T`, and with nodes where `T` has leaves or the reverse. Returns
+/// whether they fit.
 template <class T, class... R>
 consteval bool fits_tree() {
   constexpr bool nodes =
@@ -291,13 +300,13 @@ consteval bool fits_tree() {
 }
 } // namespace detail
 
-/// Applies `f` to every leaf in order, and to the leaves at the same places of further trees of the same structure;
-/// gives the tree of the results (arrays stay arrays where the results are of one type). Trees of other sizes
-/// are refused.
+/// Applies `f` to every leaf in order, together with the leaves at the same places of further trees of the same
+/// structure. Returns the tree of the results. Arrays stay arrays if all results have one type. Trees of different
+/// structure are refused, at compile time or with `shape_error`.
 template <class F, class T, class... R>
 constexpr auto tree_map(F const& f, T const& t, R const&... r) {
   if constexpr (!detail::fits_tree<T, R...>()) {
-    return t; // nothing more is instantiated after the message
+    return t; // no more instantiations after the message
   } else if constexpr (detail::is_map<T>) {
     typename detail::of_values<T, decltype(tree_map(f, t.begin()->second, r.begin()->second...))>::type out;
     ((r.size() == t.size() ? void() : refuse::trees_differ_in_size(t.size(), r.size())), ...);
@@ -325,7 +334,7 @@ constexpr auto tree_map(F const& f, T const& t, R const&... r) {
         return tree_map(f, std::get<I>(t), std::get<I>(r)...);
       };
       [[maybe_unused]] std::tuple<decltype(at(std::integral_constant<std::size_t, K>{}))...> const leaves{
-          at(std::integral_constant<std::size_t, K>{})...}; // braces: in order
+          at(std::integral_constant<std::size_t, K>{})...}; // braces, so that leaves are visited in order
       return detail::remake(std::type_identity<T>{}, std::get<K>(leaves)...);
     }(std::make_index_sequence<std::tuple_size_v<T>>{});
   } else {
@@ -334,7 +343,7 @@ constexpr auto tree_map(F const& f, T const& t, R const&... r) {
 }
 
 namespace detail {
-/// `f` of the elements of a tuple: `std::apply` without its layers, which fill a compiler's message.
+/// Returns `f` called with the elements of a tuple. Unlike `std::apply` it adds few layers to a compiler's message.
 template <class F, class T, std::size_t... K>
 constexpr auto call_with(F const& f, T const& t, std::index_sequence<K...>) {
   if constexpr (!requires { f(std::get<K>(t)...); }) {
@@ -343,7 +352,7 @@ constexpr auto call_with(F const& f, T const& t, std::index_sequence<K...>) {
     return 0;
   } else {
     using Y = decltype(f(std::get<K>(t)...));
-    // A part of a value, as `x.at(t)`, is returned as the value that it is.
+    // Parts of a value, such as `x.at(t)`, are returned as values.
     if constexpr (requires { typename std::remove_cvref_t<Y>::as_result; })
       return typename std::remove_cvref_t<Y>::as_result(f(std::get<K>(t)...));
     else return f(std::get<K>(t)...);
@@ -373,11 +382,10 @@ constexpr void tree_for_each(F const& f, T const& t) {
   }
 }
 
-/// References to every leaf in one flat tuple.
+/// Returns references to all leaves in one flat tuple. A `std::vector`, map or optional contributes none.
 template <class T>
 constexpr auto tree_leaves(T const& t) {
-  if constexpr (detail::is_run_time_node<T>)
-    return std::tuple<>(); // as many as it has at run time: none that a type could tell of
+  if constexpr (detail::is_run_time_node<T>) return std::tuple<>(); // its number of leaves is known only at run time
   else if constexpr (is_tree_node<T> && !detail::tuple_node<T>)
     return detail::with_members(t, [](auto const&... m) { return std::tuple_cat(tree_leaves(m)...); });
   else if constexpr (is_tree_node<T>)
@@ -398,7 +406,7 @@ consteval std::size_t leaf_count() {
 }
 } // namespace detail
 
-/// The tree of structure `T` whose leaves are the elements of a flat tuple from `First` on: the inverse of
+/// Returns the tree of structure `T` whose leaves are the elements of a flat tuple from `First` on: the inverse of
 /// `tree_leaves`.
 template <class T, std::size_t First = 0, class L>
 constexpr auto tree_unflatten(L const& leaves) {
@@ -423,7 +431,7 @@ constexpr auto tree_unflatten(L const& leaves) {
   }
 }
 
-/// Applies `f(arg<k>, leaf)` to every leaf, k being its place among them, and gives the tree of the results.
+/// Applies `f(arg<k>, leaf)` to every leaf, where k is its position among them, and returns the tree of the results.
 template <class F, class T>
 constexpr auto tree_map_indexed(F const& f, T const& t) {
   if constexpr (is_tree_node<T>) {

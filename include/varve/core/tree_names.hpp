@@ -6,7 +6,7 @@
 #include <string>
 
 /// @file
-/// Trees whose leaves have names: what messages, graphs and files call them.
+/// Trees whose leaves have names, which messages, graphs and files use.
 namespace varve {
 
 namespace detail {
@@ -21,8 +21,9 @@ std::string key_text(K const& key) {
 }
 } // namespace detail
 
-/// Calls `f(name, leaf)` for every leaf in order. A name is the path to the leaf, joined by dots: the names of members
-/// where they are known (`interop/hana.hpp`), the keys of a `std::map`, else positions, as in "layers.0.weight".
+/// Calls `f(name, leaf)` for every leaf in order. A name is the path to the leaf, joined by dots, such as
+/// "layers.0.weight". Its parts are the names of members where they are known (`interop/hana.hpp`), the keys of a
+/// `std::map`, and positions otherwise.
 template <class F, class T>
 void tree_for_each_named(F const& f, T const& t, std::string const& path = "") {
   auto const next = [&](std::string const& name, auto const& v) {
@@ -49,7 +50,7 @@ void tree_for_each_named(F const& f, T const& t, std::string const& path = "") {
   }
 }
 
-/// The names of all leaves in order.
+/// Returns the names of all leaves in order.
 template <class T>
 std::vector<std::string> tree_names(T const& t) {
   std::vector<std::string> r;

@@ -9,36 +9,36 @@
 
 namespace varve {
 
-/// Absence as a type: no tangent, no cotangent, not mapped (`in_dims<none, 0>`).
+/// The type of `none`, which stands for absence: no tangent, no cotangent, not mapped (`in_dims<none, 0>`).
 struct none_t {
   friend constexpr bool operator==(none_t, none_t) { return true; }
 };
 inline constexpr none_t none{};
 
-/// Is a type that of `none`?
+/// True if a type is that of `none`.
 template <class T>
 inline constexpr bool is_none = std::is_same_v<std::remove_cvref_t<T>, none_t>;
 
-/// Names an operand by position in rules: `jvp(arg<1>, ...)` is the rule of the second.
+/// The position of an operand in rules: `jvp(arg<1>, ...)` is the rule of the second operand.
 template <std::size_t I>
 struct arg_t {};
 template <std::size_t I>
 inline constexpr arg_t<I> arg{};
 
-/// The partial derivatives 1 and -1, so that linear operators multiply nothing.
+/// The partial derivatives 1 and -1, as types, so that linear operators multiply nothing.
 struct one_t {};
 struct minus_one_t {};
 inline constexpr one_t one{};
 inline constexpr minus_one_t minus_one{};
 
-/// The K-th of several arguments.
+/// Returns the K-th of several arguments.
 template <std::size_t K, class X, class... R>
 constexpr auto const& nth(X const& x, R const&... r) {
   if constexpr (K == 0) return x;
   else return nth<K - 1>(r...);
 }
 
-/// The name of a type as the compiler spells it: for run-time messages.
+/// Returns the name of a type as the compiler spells it, cut after 127 characters, for run-time messages.
 template <class T>
 constexpr auto type_name() {
   struct text {
@@ -51,13 +51,13 @@ constexpr auto type_name() {
   for (int k = 0; k < 127 && *p && *p != ']' && *p != ';'; ++k) r.v[k] = *p++;
   return r;
 }
-/// The name of a type, as the compiler writes it.
+/// The name of a type as the compiler spells it (`type_name`).
 template <class T>
 inline constexpr auto name_of_type = type_name<T>();
-/// Tells types that are declared by varve: programs may call their own operators like those of varve. (Functions of a
-/// scope of their own: g++ leaves out the scope that both are in.)
+/// Tests for the scope that declares a type, needed because programs may name their operators like those of varve. The
+/// functions have a class of their own, because g++ omits a scope that both the function and the type are in.
 struct declared {
-  /// Does the name of a type begin with a scope, as "std::"?
+  /// True if the name of a type begins with a scope, such as "std::".
   template <class T>
   static constexpr bool in(char const* scope) {
     char const* p = __PRETTY_FUNCTION__;
@@ -75,7 +75,7 @@ struct declared {
     for (char const* own = "varve::"; *own; ++own, ++p)
       if (*p != *own) return false;
     for (; *p && *p != ']' && *p != ';'; ++p)
-      if (*p == '<') return false; // what a program puts into a template of varve
+      if (*p == '<') return false; // a template of varve, which may contain a program's type
     return true;
   }
 };
@@ -86,8 +86,8 @@ struct depends {
   using type = T;
 };
 } // namespace detail
-/// The type `T`, known only when `On` is: what is written in it inside of a template is instantiated when the template
-/// is used, and not before.
+/// The type `T`, dependent on `On`: expressions of this type inside of a template are checked and instantiated only
+/// when the template is used.
 template <class T, class... On>
 using dependent = typename detail::depends<T, On...>::type;
 
@@ -95,8 +95,8 @@ using dependent = typename detail::depends<T, On...>::type;
 template <class...>
 inline constexpr bool never = false;
 
-/// Runs one of two generic lambdas that take the same values; both must give one type when the flag is data, only the
-/// chosen one is instantiated when it is a type.
+/// Calls one of two generic lambdas with the same values. If the flag is data, both must return one type. If it is a
+/// type, only the chosen one is instantiated.
 template <class Flag, class F, class G, class... V>
 constexpr auto choose(Flag flag, F const& f, G const& g, V const&... v) {
   if constexpr (std::is_same_v<Flag, bool>) {

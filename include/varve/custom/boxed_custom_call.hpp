@@ -6,11 +6,11 @@
 #include <varve/interpreter/write_level.hpp>
 
 /// @file
-/// What each layer of the thread's stack does with a call of a custom function on tensors (AF-19). The rules are those
-/// of `rules<custom_function_t>`.
+/// How each layer of the thread's stack processes a call of a custom function on tensors. The rules are those of
+/// `rules<custom_function_t>`.
 namespace varve::detail {
 
-/// A call on tensors as the rules take it.
+/// A call on tensors, in the form that the rules need.
 template <class T>
 struct boxed_custom_call {
   using tag = custom_function_t;
@@ -59,8 +59,9 @@ struct boxed_custom_call {
     for (int k = 0; k < y.size(); ++k)
       for (auto const& t : x)
         if (mine(closed[k]) && mine(t) && y[k].defined() && y[k].shares_storage(t))
-          closed[k].set_base(t.base().defined() ? t.base() : t, view_origin::custom); // not to be written into (AF-13)
-    for (int k = 0; k < y.size(); ++k)                                                // nor what another result lies in
+          closed[k].set_base(t.base().defined() ? t.base() : t, view_origin::custom); // may not be written into
+    // nor if it shares another result's memory
+    for (int k = 0; k < y.size(); ++k)
       for (int j = 0; j < y.size(); ++j)
         if (j != k && mine(closed[k]) && y[k].defined() && y[j].defined() && y[k].shares_storage(y[j]))
           closed[k].set_base(y[j], view_origin::custom);
@@ -73,7 +74,7 @@ struct boxed_custom_call {
     boxed_args const y = f->vmap({b.n, b.random}, b.mapped, o.value);
     return y.size() > 0 ? y : call_custom<>(std::make_shared<mapped_custom_function<>>(f, std::move(b)), o.value);
   }
-  /// An operand that was written into, and returned, is the same object at every level (AF-21).
+  /// Replaces results by operands. An operand that was written into and returned is the same object at every level.
   boxed_args same_objects(boxed_args const& y, boxed_args closed, boxed_args const& x, unsigned which = ~0u) const {
     for (int k = 0; k < y.size(); ++k)
       for (int i = 0; i < x.size(); ++i)
@@ -96,7 +97,7 @@ private:
   }
   bool mine(tensor const& t) const { return t.defined() && t.is_wrapped() && t.layer() == self->id; }
 };
-/// The next interpreter of the thread is given the call.
+/// Passes the call to the next interpreter of the thread.
 template <class T>
 boxed_args call_custom_on_stack(custom_function_ptr const& f, boxed_args const& given) {
   layer* const top = this_thread_state.transforms.top;

@@ -7,39 +7,39 @@
 #include <memory>
 
 /// @file
-/// Custom functions on tensors, erased with their contexts, and mapped.
+/// Custom functions on tensors, type-erased with their contexts, and mapped.
 namespace varve::detail {
 
-/// What `setup_context` left, erased. Its tensors are held apart, so that a mapped level can take them out and put them
-/// in again.
+/// The type-erased result of `setup_context`. Its tensors are stored separately, so that a mapped level can replace
+/// them.
 struct boxed_context {
   boxed_args saved;
   unsigned constant_results = 0, dirty_operands = 0;
   bool materialize = true, once = false;
-  std::vector<meta> operands{};       // dtypes and shapes, as the function saw them
-  std::shared_ptr<void const> rest{}; // of a type that the function knows
+  std::vector<meta> operands{};       // dtypes and shapes as the function saw them
+  std::shared_ptr<void const> rest{}; // data of a type that the function knows
 };
-/// Tells one type of custom functions from all others.
+/// A variable whose address identifies one type of custom functions.
 template <class F>
 inline constexpr char custom_type_mark = 0;
-/// A custom function with its arguments that are no tensors, erased.
+/// A type-erased custom function with those of its arguments that are not tensors.
 struct boxed_custom_function {
   virtual ~boxed_custom_function() = default;
   virtual char const* name() const = 0;
   virtual boxed_args forward(boxed_args const& x) const = 0;
   virtual boxed_context context(std::vector<bool> const& needs, boxed_args const& x, boxed_args const& y) const = 0;
-  /// Gradients of the operands; tangents of the results.
+  /// Returns the gradients of the operands. `jvp` returns the tangents of the results.
   virtual boxed_args backward(boxed_context const& c, boxed_args const& g) const = 0;
   virtual boxed_args jvp(boxed_context const& c, boxed_args const& t) const = 0;
-  /// Its own `vmap`: operands with the batch in front where `mapped`; results have it there too. Null results: it has
-  /// none, and asks for the generated rule.
+  /// Runs the function's own `vmap`. Operands have the batch in front if `mapped`; all results have it in front.
+  /// Returns an empty list if the function has none; the generated rule is used then.
   virtual boxed_args vmap(vmap_info const& info, std::vector<bool> const& mapped, boxed_args const& x) const = 0;
-  /// Does `forward` take the context, so that it works outside of transforms only?
+  /// True if `forward` receives the context. Such a function works outside of transforms only.
   virtual bool has_combined_forward() const { return false; }
-  /// Its type, for who writes it down (`saved_function`): null of those that cannot be.
+  /// Returns an id of the function's type for serialization (`saved_function`), or null if it cannot be serialized.
   virtual void const* type() const { return nullptr; }
 };
-/// Refuses such a function where a transform other than a trace is innermost.
+/// Refuses such a function if the innermost transform is not a trace.
 inline void require_no_transform(char const* name) {
   if (layer const* l = this_thread_state.transforms.top; l && !l->kind->is_trace())
     refuse::with<transform_error>(
@@ -51,8 +51,8 @@ using custom_function_ptr = std::shared_ptr<boxed_custom_function const>;
 template <class = void>
 boxed_args call_custom(custom_function_ptr const& f, boxed_args const& x);
 
-/// Gradients as the operands have them: summed to the shape of one that was broadcast, of its dtype; another shape is
-/// refused (AF-11).
+/// Converts gradients to the shapes and dtypes of their operands; a gradient of a broadcast operand is summed. Throws
+/// `autograd_error` for any other shape.
 template <class T>
 void fit_gradients(char const* name, boxed_context const& c, boxed_args& g) {
   for (int k = 0; k < g.size(); ++k) {
@@ -74,13 +74,13 @@ T with_batch(T const& t, index_t n, int rank) {
   }()));
 }
 
-/// Tensors of a mapped function: by a level of their own, since a backward pass may come when that of the call has
-/// ended.
+/// The batch of a mapped function on tensors. Each run opens a separate level, since a backward pass may run after the
+/// level of the call has ended.
 struct boxed_batch {
-  std::vector<bool> mapped; // which operands are
+  std::vector<bool> mapped; // whether each operand is mapped
   index_t n;
   random_policy random;
-  /// A context outside of the level: that of the slices, and which of its tensors are mapped.
+  /// A context stored outside of the level: the context of the slices, and which of its tensors are mapped.
   struct inner_context {
     boxed_context of;
     std::vector<bool> mapped;

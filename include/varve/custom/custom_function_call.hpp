@@ -7,72 +7,74 @@
 #include <varve/transform/scope.hpp>
 
 /// @file
-/// Custom functions on static values are a higher-order operator like `cond`. On tensors a call is erased once
-/// (`boxed_custom_function.hpp`) and handed from layer to layer, by the same rules; `mapped_function` is the one text
-/// of a function under `vmap`.
+/// Calls of custom functions. On static values a custom function is a higher-order operator like `cond`. On tensors a
+/// call is type-erased once (`boxed_custom_function.hpp`) and passed from layer to layer by the same rules.
+/// `mapped_function` implements `vmap` for both.
 namespace varve {
 
-/// Tag of the higher-order operator behind custom functions (AF-19): every level of a stack sees the call whole.
+/// Tag of the higher-order operator for custom functions. Every level of a stack receives the call as a whole.
 struct custom_function_t {
   static constexpr auto op_name = "custom_function_call";
 };
 
-/// What `setup_context` is given and returns: the values that `backward` and `jvp` will need, and facts about the
-/// results. Each call returns another context: `return ctx.save_for_backward(x, y).mark_non_differentiable<1>();`. `N`
-/// operands; S, F: types of what is saved for `backward` and for `jvp`; K: what else is kept; Constant: mask of results
-/// without derivative; Dirty: mask of operands written to.
+/// The context that `setup_context` receives and returns: the values that `backward` and `jvp` need, and facts about
+/// the results. Each member call returns a new context, as in `return ctx.save_for_backward(x,
+/// y).mark_non_differentiable<1>();`.
+///
+/// `N` is the number of operands. `S` and `F` are the types of the values saved for `backward` and for `jvp`; `K` those
+/// of other stored data. `Constant` is a mask of results without derivative, `Dirty` a mask of operands written into.
 template <int N, class S = std::tuple<>, class F = std::tuple<>, class K = std::tuple<>, unsigned Constant = 0,
           unsigned Dirty = 0>
 struct function_context {
   S saved_values{};
   F forward_values{};
   K kept_values{};
-  /// Which arguments of `forward` a derivative is asked for, at this level (AF-10).
+  /// For each argument of `forward`, whether a derivative by it is needed at this level.
   std::array<bool, static_cast<std::size_t>(N)> needs_input_grad{};
   bool materialize = true;
   static constexpr unsigned constant_results = Constant, dirty_operands = Dirty;
 
-  /// Operands and results that `backward` reads; the last call counts (AF-4).
+  /// Saves operands and results that `backward` reads. The last call counts.
   template <value... V>
   constexpr auto save_for_backward(V const&... v) const {
     return function_context<N, std::tuple<V...>, F, K, Constant, Dirty>{std::tuple<V...>(v...), forward_values,
                                                                         kept_values, needs_input_grad, materialize};
   }
-  /// ... and those that `jvp` reads (AF-5).
+  /// Saves operands and results that `jvp` reads. The last call counts.
   template <value... V>
   constexpr auto save_for_forward(V const&... v) const {
     return function_context<N, S, std::tuple<V...>, K, Constant, Dirty>{saved_values, std::tuple<V...>(v...),
                                                                         kept_values, needs_input_grad, materialize};
   }
-  /// Anything that is no value of the program: sizes, flags, numbers of iterations.
+  /// Stores data that are not values of the program: sizes, flags, numbers of iterations.
   template <class... V>
   constexpr auto keep(V const&... v) const {
     return function_context<N, S, F, std::tuple<V...>, Constant, Dirty>{
         saved_values, forward_values, std::tuple<V...>(v...), needs_input_grad, materialize};
   }
-  /// Results, by number, that are constants to derivatives (AF-8).
+  /// Marks results, by index, as constants for derivatives.
   template <int... I>
   constexpr auto mark_non_differentiable() const {
     return function_context<N, S, F, K, Constant | ((1u << I) | ... | 0u), Dirty>{
         saved_values, forward_values, kept_values, needs_input_grad, materialize};
   }
-  /// Arguments, by number, that `forward` wrote into and returned (AF-6).
+  /// Marks arguments, by index, that `forward` wrote into and returned.
   template <int... I>
   constexpr auto mark_dirty() const {
     return function_context<N, S, F, K, Constant, Dirty | ((1u << I) | ... | 0u)>{
         saved_values, forward_values, kept_values, needs_input_grad, materialize};
   }
-  /// With `false`, a result that no gradient arrives at gives `backward` an undefined tensor in place of zeros (AF-9).
+  /// Sets what `backward` receives for a result without gradient: zeros, or an undefined tensor if `on` is false.
   constexpr auto set_materialize_grads(bool on) const {
     auto r = *this;
     r.materialize = on;
     return r;
   }
-  /// What was saved, as tuples.
+  /// Returns the values saved for `backward`, as a tuple.
   constexpr S const& saved() const { return saved_values; }
   constexpr F const& saved_for_forward() const { return forward_values; }
   constexpr K const& kept() const { return kept_values; }
-  /// The same context of saved values mapped by `f`.
+  /// Returns the same context with the saved values mapped by `f`.
   template <class G>
   constexpr auto map(G const& f) const {
     auto const each = [&](auto const& t) {
@@ -86,12 +88,13 @@ struct function_context {
 };
 
 namespace detail {
-/// Is the derivative of a function that of its text, as of a checkpoint?
+/// True if the derivative of a function is that of the operators that it calls, as for a checkpoint.
 template <class F>
 inline constexpr bool is_its_text = requires { requires F::is_its_text; };
 template <class F, class Batch>
 inline constexpr bool is_its_text<mapped_function<F, Batch>> = is_its_text<F>;
-/// The user's function in the form the rules below call: what `vmap` makes of a function has the same.
+/// The user's function in the form that the rules below call. `mapped_function`, which `vmap` creates, has the same
+/// form.
 template <class Derived>
 struct written_function {
   static constexpr auto forward(auto const&... x) { return Derived::forward(x...); }
@@ -114,14 +117,14 @@ struct written_function {
   }
 };
 
-/// Does an opened operand have part in the derivative at this level?
+/// True if an opened operand takes part in the derivative at this level.
 template <class O>
 constexpr bool is_wanted(O const& o) {
   if constexpr (requires { o.tangent; }) return !is_none<std::remove_cvref_t<decltype(o.tangent)>>;
   else if constexpr (is_none<std::remove_cvref_t<decltype(o.slot)>>) return false;
   else return o.slot != nullptr;
 }
-/// A cotangent as the operand has it: summed to its shape where it is wider, of its dtype.
+/// Returns a cotangent in the shape and dtype of its operand; a wider one is summed.
 template <class D, class V>
 constexpr auto fitted(D const& d, V const& v) {
   if constexpr (is_none<D> || !value<V>) return d;
@@ -138,7 +141,7 @@ struct vmap_name {
 };
 template <class D>
 struct vmap_probe : D, vmap_name {};
-/// Does a function bring its own `vmap`? Asked by name.
+/// True if a function has its own member named `vmap`.
 template <class D>
 concept has_own_vmap = !requires { &vmap_probe<D>::vmap; };
 template <class D>
@@ -153,7 +156,7 @@ constexpr void check_vmap_support() {
 }
 } // namespace detail
 
-/// What a function's own `vmap` is told: the size of the batch and what random operators do (AF-24).
+/// Information that a function's own `vmap` receives: the batch size and what random operators do.
 struct vmap_info {
   index_t batch_size = 0;
   random_policy randomness = random_policy::error;
@@ -167,8 +170,9 @@ constexpr void check_two_returns(R const&) {
   static_assert(returns_two<R>,
                 "varve: vmap of a custom function must have two returns: the pair (results, which of them are mapped)");
 }
-/// Static results of a function's own `vmap`, each with the batch in front: a flag for all, or one for each, tells by
-/// its type, or by being true, which have it already.
+/// Returns static results of a function's own `vmap`, each with the batch in front. `mapped` is one flag for all
+/// results or one flag per result. `none` or `std::false_type` marks a result without the batch; a flag that is true
+/// marks one that has it.
 template <class Y, class F, class N>
 constexpr auto with_batches(Y const& y, F const& mapped, N const& n) {
   if constexpr (is_tree_node<F>) {
@@ -201,7 +205,7 @@ template <class Lv>
 inline constexpr bool differentiates<grad_interpreter<Lv>> = true;
 template <class Lv>
 inline constexpr bool differentiates<jvp_interpreter<Lv>> = true;
-/// Does a static value, or one of a tuple, have part in a derivative?
+/// True if a static value, or an element of a tuple, takes part in a derivative.
 template <class V>
 consteval bool is_differentiated() {
   if constexpr (is_seen<V>) return differentiates<typename V::interpreter> || is_differentiated<decltype(V::value)>();
@@ -213,8 +217,8 @@ consteval bool is_differentiated() {
 }
 } // namespace detail
 
-/// A call of a custom function on static values: what interpreters process, and what the rules below are written in.
-/// Tensors have theirs in `boxed_custom_function.hpp`.
+/// A call of a custom function on static values, as interpreters process it and as the rules below use it.
+/// `boxed_custom_call.hpp` has the counterpart for tensors.
 template <class Derived, class F>
 struct custom_function_call {
   using tag = custom_function_t;
@@ -228,7 +232,8 @@ struct custom_function_call {
     else if constexpr ((traced_value<X> || ...) && !detail::is_its_text<F>) return traced_forward(x...);
     else return f.forward(x...);
   }
-  /// The text alone, and marked as such: graphs of the compiler have no place for functions.
+  /// Runs the forward function alone and marks its operators as the text of a call, because compile-time graphs cannot
+  /// contain such functions.
   template <class... X>
   constexpr auto traced_forward(X const&... x) const {
     graph_builder* const b = detail::trace_of_all(x...);
@@ -237,7 +242,7 @@ struct custom_function_call {
     if (b) b->count_texts(-1);
     return y;
   }
-  /// What `setup_context` leaves, told of opened operands and bare results.
+  /// Returns the context that `setup_context` creates from opened operands and plain results.
   template <class Y, class... O>
   constexpr auto context(Y const& y, O const&... o) const {
     function_context<sizeof...(O)> ctx;
@@ -256,7 +261,7 @@ struct custom_function_call {
     C mine = c;
     return f.jvp(mine, detail::tangent_or_zeros(d)...);
   }
-  /// Results as the caller gets them: those without derivative are bare.
+  /// Returns the results for the caller; those without derivative are not wrapped.
   template <class C, class Y, class Z, class... X>
   static constexpr auto results(C const&, Y const& bare, Z const& closed, X const&...) {
     constexpr unsigned constant = C::constant_results;
@@ -271,7 +276,7 @@ struct custom_function_call {
         return std::make_tuple(pick(std::integral_constant<std::size_t, K>{})...);
       }(std::make_index_sequence<std::tuple_size_v<Y>>{});
   }
-  /// The function mapped, of operands with the batch in front where they are mapped; results have it there too.
+  /// Runs the mapped function. Operands have the batch in front if they are mapped; all results have it in front.
   template <class I, class... V, class... Flag>
   constexpr auto mapped(I const& in, operand<V, Flag> const&... o) const {
     detail::check_vmap_support<Derived>();
@@ -294,7 +299,8 @@ struct custom_function_call {
 template <class D, class F>
 inline constexpr bool is_hop<custom_function_call<D, F>> = true;
 
-/// How each interpreter takes a custom function. One text for both worlds: a call says what differs.
+/// How each interpreter processes a custom function. Static values and tensors share this source; the call object
+/// provides what differs.
 template <>
 struct rules<custom_function_t> {
   template <class I, class Op, class... X>
@@ -305,7 +311,7 @@ struct rules<custom_function_t> {
       return op.results(c, y, op.record(in, c, y, t...), x...);
     }(in.open_tracked(x)...);
   }
-  /// Cotangents of all operands, of their shapes and dtypes (AF-11).
+  /// Computes the cotangents of all operands, in their shapes and dtypes.
   template <class Op, class C, class... X, class... G>
   static constexpr auto pull(Op const& op, C const& ctx, std::tuple<X...> const& x, G const&... g) {
     C mine = ctx;
@@ -346,7 +352,7 @@ struct rules<custom_function_t> {
                              x...);
     }(in.open_batched(x)...);
   }
-  /// A mode is given the call whole.
+  /// Passes the call to a mode as a whole.
   template <class I, class Op, class... X>
   static constexpr auto mode(I const& in, Op const& op, X const&... x) {
     return tree_map([&](auto const& v) { return in.close(in, v); }, in.mode->process(op, in.open_plain(x)...));

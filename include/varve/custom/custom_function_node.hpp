@@ -7,11 +7,11 @@
 #include <algorithm>
 
 /// @file
-/// A custom function as a node of the recorded graph, at a level of `grad` or eagerly.
+/// A custom function as a node of the recorded graph, at a level of `grad` or in eager autograd.
 namespace varve::detail {
 
-/// The pullback of a recorded custom function, with zeros for what did not arrive (AF-9) and a history that refuses a
-/// second derivative (AF-12).
+/// The pullback of a recorded custom function. It supplies zeros for cotangents that did not arrive and, where
+/// required, a history that refuses a second derivative.
 template <class T = tensor>
 struct custom_pull {
   custom_function_ptr f;
@@ -19,14 +19,15 @@ struct custom_pull {
   std::vector<dependent<meta, T>> results;
   std::vector<dependent<std::uint32_t, T>> versions;
   std::string label;
-  /// Eagerly, results that were saved are kept without their history, which is this node: it would keep itself alive.
-  /// For each saved tensor which result it is, or which operand, or that it is neither.
+  /// For each saved tensor: the index of the result or operand that it is, or that it is neither. In eager autograd,
+  /// saved results are stored without their history. That history is this node, which would otherwise keep itself
+  /// alive.
   std::vector<dependent<int, T>> result_of{};
-  std::vector<dependent<std::shared_ptr<packed_value>, T>> packed{}; // by saved_tensors_hooks
-  unsigned absent = 0;                                               // results that are no tensors
+  std::vector<dependent<std::shared_ptr<packed_value>, T>> packed{}; // if packed by saved_tensors_hooks
+  unsigned absent = 0;                                               // results that are not tensors
   grad_node* self = nullptr;
   static constexpr bool released = true;
-  static constexpr int intermediate = -1, operand = -2; // the k-th: operand - k
+  static constexpr int intermediate = -1, operand = -2; // the k-th operand: operand - k
 
   boxed_context unpacked() const {
     boxed_context c = context;
@@ -37,7 +38,7 @@ struct custom_pull {
       else if (s[k].defined() && s[k].writes() != versions[at]) refuse_stale(s[k], label.c_str(), versions[at]);
       if (!self || !this_thread_state.grad_mode || !s[k].defined() || !has_derivatives(s[k].dtype())) continue;
       int const r = result_of[at];
-      if (r <= operand && r != intermediate) { // what hooks give back has the history that the argument had
+      if (r <= operand && r != intermediate) { // a value unpacked by hooks gets the history of the argument
         if (!packed.empty() && packed[at] && self->next[operand - r]) {
           s[k] = s[k].alias();
           s[k].set_history(self->next[operand - r]);
@@ -51,7 +52,7 @@ struct custom_pull {
     return c;
   }
   boxed_args saved() const { return unpacked().saved; }
-  /// The history of a value that may not be differentiated.
+  /// Returns a history that refuses to be differentiated.
   edge refusal(char const* why, boxed_args const& cotangents = {}) const {
     auto refuse = [text = "varve: " + label + " " + why](boxed_args const&, bool const*) -> boxed_args {
       refuse::with<autograd_error>(text.c_str());
@@ -72,8 +73,8 @@ struct custom_pull {
     if (context.once) return once(g, wanted);
     return f->backward(unpacked(), g);
   }
-  /// The cotangents of a backward that cannot be differentiated: whoever would is refused, eager autograd and a level
-  /// of `grad` when they come to it.
+  /// Returns the cotangents of a backward that cannot be differentiated. Differentiating them is refused when eager
+  /// autograd or a level of `grad` attempts it.
   boxed_args once(boxed_args const& g, bool const* wanted) const {
     boxed_context const c = unpacked();
     boxed_args const read = joined(g, c.saved);
@@ -101,8 +102,8 @@ struct custom_pull {
       "saved a value that is neither an argument nor a result: a derivative of its backward would lack what that "
       "depends on; save arguments and results only";
   static constexpr char const* why_once = "is once_differentiable: its backward cannot be differentiated";
-  /// The level of `grad` at work that would differentiate what is made of some values, if one does. One of `jvp`, which
-  /// would at once, and one below another transform are refused here.
+  /// Returns the current level of `grad` that would differentiate results computed from some values, or null. A level
+  /// of `jvp`, which would differentiate them at once, is refused here, and so is a level below another transform.
   layer const* differentiating(boxed_args const& values) const {
     layer const* const top = this_thread_state.transforms.top;
     for (layer const* l = top; l; l = l->below)
@@ -131,8 +132,8 @@ struct custom_pull {
   }
 };
 
-/// An operand that is returned as it is, and not marked dirty, becomes a view of itself: what was saved of it would be
-/// neither (AF-7).
+/// Refuses to save an operand that is returned unchanged and not marked dirty. Such an operand becomes a view of
+/// itself, and the saved tensor would be neither.
 inline void refuse_saved_as_is(boxed_custom_function const& f, boxed_context const& c, boxed_args const& x,
                                boxed_args const& y) {
   for (int k = 0; k < y.size(); ++k)
@@ -144,8 +145,8 @@ inline void refuse_saved_as_is(boxed_custom_function const& f, boxed_context con
                ": an input that is returned as-is was saved; return a clone or a view of it, or mark_dirty it")
                   .c_str());
 }
-/// A value saved at a level that is neither an argument nor a result, as one that may not be differentiated there where
-/// the arguments are: by the next level outside, or by eager autograd.
+/// Wraps a value saved at a level that is neither an argument nor a result, so that differentiating it is refused. It
+/// is refused where the arguments are differentiated: by the next outer level, or by eager autograd.
 template <class T>
 void refuse_derivatives_of(tensor& s, boxed_args const& x, char const* name) {
   std::string const text = std::string("varve: ") + name + " " + custom_pull<T>::why_intermediate;
@@ -170,11 +171,12 @@ void refuse_derivatives_of(tensor& s, boxed_args const& x, char const* name) {
   s = s.alias();
   s.set_history(refusal(to));
 }
-/// Records a call at a level, or eagerly (`E`): `close(y, edge)` makes the value seen there.
+/// Records a call at a level, or in eager autograd if `E`. `close(y, edge)` creates the value seen there.
 template <class T, bool E, class Close>
 boxed_args record_custom(custom_function_ptr const& f, boxed_context c, std::vector<edge> edges, boxed_args const& x,
                          boxed_args const& y, Close const& close) {
-  std::string const label = std::string(f->name()) + (E ? "Backward" : "GeneratedBackward"); // AF-29
+  // autograd names its nodes so
+  std::string const label = std::string(f->name()) + (E ? "Backward" : "GeneratedBackward");
   refuse_saved_as_is(*f, c, x, y);
   std::vector<dependent<int, T>> result_of;
   std::vector<dependent<std::shared_ptr<packed_value>, T>> packed;
@@ -224,16 +226,16 @@ boxed_args record_custom(custom_function_ptr const& f, boxed_context c, std::vec
                     : y[k]);
   return r;
 }
-/// The history of a view that is written is found through one result.
+/// Refuses a dirty view if the function has several results: the history of a view is found through one result.
 inline void refuse_one_of_several(char const* name, tensor const& dirty, int results) {
   if (dirty.base().defined() && results > 1)
     refuse_write(name, "an operand marked dirty is a view, and the function has several results; give it one, or a "
                        "tensor that is no view");
 }
 template <class T>
-boxed_args trace_custom(layer& l, custom_function_ptr const& f, boxed_args const& x); // kept_custom_call.hpp
-/// The forward pass. Infra modes that know custom functions, the functional one and a tracer, are given the call whole
-/// where they are; other modes see its operators.
+boxed_args trace_custom(layer& l, custom_function_ptr const& f, boxed_args const& x); // defined in kept_custom_call.hpp
+/// Runs the forward pass. Infra modes that support custom functions (the functional mode and a tracer) receive the call
+/// as a whole; other modes see its operators.
 template <class T>
 boxed_args forward_under_modes(custom_function_ptr const& f, boxed_args const& x) {
   constexpr dispatch_key_set above =
@@ -247,7 +249,7 @@ boxed_args forward_under_modes(custom_function_ptr const& f, boxed_args const& x
     layer_kind const& kind = *p.top().kind;
     return kind.is_trace() ? trace_custom<T>(p.top(), f, x) : kind.process_custom(p.top(), &f, x);
   }
-  no_grad const off; // AF-15
+  no_grad const off; // the operators of forward are not recorded
   return f->forward(x);
 }
 
@@ -275,8 +277,8 @@ boxed_args call_custom_eagerly(custom_function_ptr const& f, boxed_args const& x
         rebase(*autograd_kernels.load(std::memory_order_acquire), v, e, i);
         return v;
       }
-    // What came in as it is, what is several results, and views get handles of their own; those of operands, and of
-    // what another result lies in, may not be written into (AF-7, AF-13).
+    // Results that are operands, that occur twice, or that are views get separate handles. If they share memory with an
+    // operand or another result, they may not be written into.
     auto const lies_in = [&](tensor const& t) {
       return t.defined() && !t.is_wrapped() && !v.is_wrapped() && t.shares_storage(v);
     };
@@ -284,7 +286,8 @@ boxed_args call_custom_eagerly(custom_function_ptr const& f, boxed_args const& x
     for (auto const& t : x) shares += lies_in(t);
     for (auto const& t : y) shares += lies_in(t) && !t.is(v), same += t.is(v);
     shares += same > 1;
-    // What is a view of a temporary alone takes its place: the temporary has no history to be written into.
+    // A result that is a view of a temporary only takes its place, since the temporary has no history that a write
+    // could change.
     tensor r = shares ? v.with_layout(v.where()) : v.base().defined() && !v.is_wrapped() ? v.alias() : v;
     if (shares) r.set_origin(view_origin::custom);
     r.set_history(e);

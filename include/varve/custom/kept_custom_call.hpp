@@ -6,9 +6,9 @@
 #include <varve/trace/region.hpp>
 
 /// @file
-/// Custom functions in graphs made at run time: a node keeps the function itself, with all of its rules, and beside it
-/// what its `forward` computes, as a region for whoever asks for values alone (`values_only`). `interpret` calls the
-/// function.
+/// Custom functions in graphs created at run time. A node stores the function itself with all of its rules, and a
+/// region with the operators of its `forward` for consumers that need values only (`values_only`). `interpret` calls
+/// the function.
 namespace varve {
 
 template <>
@@ -19,12 +19,12 @@ inline constexpr op_handle hop_handle<custom_function_t> = [] {
 
 namespace detail {
 
-/// What a node calls. An operand that the function writes into is given as a copy, so that the call writes into
-/// nothing; the result that is this operand is written back by a node of its own.
+/// The function that a node calls. An operand that the function writes into is passed as a copy, so that the call
+/// writes into nothing. A separate node writes the result that is this operand back.
 template <class T = tensor>
 struct kept_custom_call {
   custom_function_ptr f;
-  std::vector<bool> given, written, returned; // of the operands, and of the results: which of them are tensors
+  std::vector<bool> given, written, returned; // for operands, and for results: whether each is a tensor
 
   boxed_args operator()(boxed_args const& operands) const {
     if (f->has_combined_forward()) require_no_transform(f->name());
@@ -51,12 +51,12 @@ struct kept_custom_call {
 template <class T = tensor>
 struct traced_forward {
   trace_layer layer;
-  boxed_args results{}, values{}; // undefined ones included; the real ones of the others
-  std::vector<bool> written{};    // which operands `forward` wrote into
-  std::vector<int> result_of{};   // which result an operand is, -1: none
+  boxed_args results{}, values{}; // including undefined ones; the real values of the defined ones
+  std::vector<bool> written{};    // the operands that `forward` wrote into
+  std::vector<int> result_of{};   // the result that an operand is, or -1
 
   explicit traced_forward(trace_layer& around, char const* name) : layer(around) { layer.custom = name; }
-  /// `copied`: operands of which it is given copies, made in the region.
+  /// Traces `forward`. Operands marked in `copied` are replaced by copies made in the region.
   void run(boxed_custom_function const& f, boxed_args const& x, std::vector<bool> const& copied) {
     boxed_args in;
     std::vector<dependent<std::uint32_t, T>> versions;
@@ -96,7 +96,7 @@ public:
     generator const before = default_generator;
     std::vector<bool> const none(given_.size(), false);
     std::vector<bool> written;
-    { // the builder of the region that is thrown away must go first
+    { // the builder of the discarded region must be destroyed first
       traced_forward<T> body(around_, f_->name());
       body.run(*f_, x_, none);
       written = body.written;
@@ -151,7 +151,7 @@ private:
   std::vector<bool> given_;
 };
 
-/// What a trace does with a call, which is on the stack.
+/// Processes a call of a custom function in a trace that is on the stack.
 template <class T>
 boxed_args trace_custom(layer& l, custom_function_ptr const& f, boxed_args const& x) {
   auto& around = *static_cast<trace_layer*>(l.object);

@@ -6,8 +6,8 @@
 #include <varve/transform/scope.hpp>
 
 /// @file
-/// `vmap` of a custom function, which is a custom function again (AF-25). One text for both worlds: a batch says how
-/// values are closed and opened.
+/// `vmap` of a custom function, which is a custom function again. Static values and tensors share this source; a batch
+/// object closes and opens their values.
 namespace varve::detail {
 
 template <class Y>
@@ -15,8 +15,8 @@ constexpr auto as_flat_tuple(Y const& y) {
   if constexpr (is_tree_node<Y>) return std::apply([](auto const&... v) { return std::make_tuple(v...); }, y);
   else return std::tuple<Y>(y);
 }
-/// The cotangent of an operand, from that which a mapped `backward` gave: for an operand that was not mapped the sum
-/// over the batch, for a mapped one with the batch in front.
+/// Returns the cotangent of an operand from the one that a mapped `backward` returned. For an operand that was not
+/// mapped it is the sum over the batch; for a mapped one it has the batch in front.
 template <class V, class Flag, class Was, class N>
 constexpr auto reduced(operand<V, Flag> const& o, Was const& was, N const& n) {
   if constexpr (is_none<V>) return o.value;
@@ -27,7 +27,7 @@ constexpr auto reduced(operand<V, Flag> const& o, Was const& was, N const& n) {
         o.value);
 }
 
-/// Forward, context, backward and jvp of a function, each mapped.
+/// The forward, context, backward and jvp of a function, each mapped.
 template <class F, class Batch>
 struct mapped_function {
   [[no_unique_address]] F f;
@@ -55,7 +55,7 @@ struct mapped_function {
   }
 };
 
-/// Static values: by the level that is mapped; flags tell which operands are.
+/// The batch of static values, at the level that is mapped. The flags say which operands are mapped.
 template <class I, class... Flag>
 struct static_batch {
   I in;

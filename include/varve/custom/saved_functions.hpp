@@ -9,18 +9,19 @@
 
 namespace varve::detail {
 
-/// A custom function with the types of its arguments, by the name under which files know it: see `saved_function`.
+/// A custom function with the types of its arguments, registered under the name used in files: see `saved_function`.
 struct saved_function_entry {
   std::string name;
-  void const* type; // of the erased function
+  void const* type; // of the type-erased function
   std::size_t results;
-  /// The arguments that are no tensors, as words without spaces.
+  /// Returns the arguments that are not tensors, as words without spaces.
   std::vector<std::string> (*words)(boxed_custom_function const& f);
-  /// The function of such words, and of how many tensors; null where these are none.
+  /// Creates the function from such words and returns the number of tensors in `tensors`. Returns null if the words are
+  /// invalid.
   custom_function_ptr (*make)(std::vector<std::string> const& words, std::size_t& tensors);
   saved_function_entry const* next = nullptr;
 };
-/// Those of this process.
+/// The saved functions of this process.
 class saved_functions {
 public:
   static void add(saved_function_entry& e) {
@@ -43,7 +44,7 @@ public:
         }
     });
   }
-  /// Null where there is none.
+  /// Returns the first entry that satisfies `is`, or null.
   template <class Is>
   static saved_function_entry const* find(Is const& is) {
     saved_function_entry const* r = nullptr;
@@ -60,7 +61,7 @@ private:
     saved_function_entry const* first = nullptr;
   };
   static list_of_entries& all() {
-    static auto* const l = new list_of_entries; // outlives every entry
+    static auto* const l = new list_of_entries; // never destroyed, so that it outlives every entry
     return *l;
   }
 };

@@ -12,7 +12,7 @@
 
 namespace varve {
 
-/// The operands of one dynamic call. Up to four lie in place.
+/// The operands of one dynamic call. Up to four are stored inline.
 class boxed_args {
 public:
   boxed_args() = default;
@@ -25,14 +25,14 @@ public:
       (push_back(static_cast<X&&>(x)), ...);
     }
   }
-  /// Those that `n` pointers lead to.
+  /// Copies the tensors that `n` pointers point to.
   boxed_args(tensor const* const* x, int n) {
     if (n <= in_place) [[likely]]
       while (size_ < n) new (data_ + size_) tensor(*x[size_]), ++size_;
     else
       while (size_ < n) push_back(*x[size_]);
   }
-  /// So many undefined tensors.
+  /// Makes `n` undefined tensors.
   explicit boxed_args(int n) {
     if (n > in_place) [[unlikely]] {
       while (size_ < n) push_back(tensor());
@@ -63,8 +63,8 @@ public:
     new (data_ + size_++) tensor(static_cast<tensor&&>(t));
   }
   int size() const { return size_; }
-  /// Puts what `make()` gives into the place of an undefined tensor. (Not made there: where it throws, what it had made
-  /// so far would be left.)
+  /// Replaces an undefined tensor by the result of `make()`. (The result is made elsewhere and moved, because a `make`
+  /// that throws would leave a half-made tensor in place.)
   template <class F>
   VARVE_INLINE void fill(int i, F const& make) {
     tensor t = make();
@@ -77,7 +77,7 @@ public:
 
 private:
   tensor* place() { return reinterpret_cast<tensor*>(place_); }
-  /// A tensor is one pointer: its bytes move without its constructor.
+  /// Moves all tensors out of `o`. A tensor is one pointer, so its bytes move without its constructor.
   void take(boxed_args& o) noexcept {
     if (o.data_ != o.place()) {
       data_ = o.data_;
@@ -114,7 +114,7 @@ private:
   int capacity_ = in_place;
 };
 
-/// The operands of a call where they lie, borrowed.
+/// The operands of a call, as borrowed pointers.
 struct operand_list {
   tensor const* const* at;
   int count;
@@ -130,10 +130,11 @@ struct pointwise_info;
 struct kernels_below;
 } // namespace detail
 
-/// The rules of one operator for tensors, erased: made when the operator is first used on tensors in a program.
+/// The rules of one operator for tensors, type-erased. A table is instantiated where a program first uses the operator
+/// on tensors.
 struct op_table {
   char const* name;
-  /// Argument names, defaults and aliasing in PyTorch's notation, without the name; empty when the rules give none.
+  /// Argument names, defaults and aliasing in PyTorch's notation, without the name. Empty if the rules have no schema.
   char const* schema;
   int arity;
   bool differentiable;
@@ -142,70 +143,75 @@ struct op_table {
   tensor (*vjp)(int i, attributes const& at, tensor const& g, tensor const& y, boxed_args const& x);
   tensor (*batch)(attributes const& at, extent n, boxed_args const& x, bool const* batched);
   op_handle const* (*handle)();
-  /// Shape, dtype and view layout of the result without data: the kernel of the `meta` backend.
+  /// Returns the result without data: shape, dtype and view layout. This is the kernel of the `meta` backend.
   tensor (*meta)(attributes const& at, boxed_args const& x);
-  /// The kernels registered at run time; null while there are none.
+  /// The kernels registered at run time; null if there are none.
   std::atomic<dispatch_table const*>* registered;
-  /// What is kept for `vjp`, by operand.
+  /// The values that are saved for `vjp`, by operand.
   saved_values saved{};
   op_kind kind = op_kind::placeholder;
-  /// Of an elementwise operator, its contiguous kernels: what a fused program calls block by block.
+  /// The contiguous kernels of an elementwise operator, which fused programs call block by block. Null for other
+  /// operators.
   detail::pointwise_info const* pointwise = nullptr;
-  /// Of an in-place operator: the one that computes what it writes.
+  /// For an in-place operator, the operator that computes what it writes; else null.
   op_table const* functional = nullptr;
-  /// The attributes of a call that was written by hand, checked and completed as the public function does (negative
-  /// axes, sizes of -1, what may be left out): kernels trust them. Null of operators of a `library`.
+  /// Returns the attributes of a call by name, checked and completed as the public function does (negative axes, sizes
+  /// of -1, omitted attributes), because kernels trust them. Null for operators of a `library`.
   attributes (*checked)(attributes const& at, boxed_args const& x) = nullptr;
-  /// Does it take complex operands as they are: a view, or another that only moves elements?
+  /// True if complex operands reach the operator unchanged: views, other operators that only move elements, operators
+  /// of users, and operators that handle complex numbers themselves.
   bool takes_complex = false;
-  /// Of an operator of a `library` that writes into nothing and gives no view: what graph nodes point to.
+  /// For an operator of a `library` that writes into nothing and returns no view, the handle that graph nodes point to;
+  /// else null.
   op_handle const* defined = nullptr;
-  /// What is kept where that depends on attributes.
+  /// Returns the values that are saved for `vjp` if they depend on attributes; null if they do not.
   saved_values (*saved_by)(attributes const& at) = nullptr;
   saved_values saved_for(attributes const& at) const { return saved_by ? saved_by(at) : saved; }
-  /// What a graph node points to; null of operators that are none.
+  /// Returns the handle that graph nodes point to, or null if the operator cannot be in graphs.
   op_handle const* node() const { return handle ? handle() : defined; }
 };
 
-/// An operator with attributes in the dynamic world: what run-time interpreters and modes process. It borrows the
-/// attributes of the call.
+/// An operator with attributes for tensors, which run-time interpreters and modes process. It borrows the attributes of
+/// the call.
 struct boxed_op {
   op_table const* table;
   attributes const* at;
-  /// Not null while a transform does what stands at its own key: kernels of a library below that key come first when it
-  /// lowers.
+  /// Not null while a transform does its own part of a call. When that part lowers, kernels of a library below the
+  /// transform's key run first.
   detail::kernels_below const* below = nullptr;
   char const* name() const { return table->name; }
   char const* schema() const { return table->schema; }
-  /// Lowers: hands the call to the next interpreter of the thread.
+  /// Lowers the call: passes it to the next interpreter of the thread.
   tensor operator()(boxed_args const& x) const;
 };
 
 class argument;
 struct named_argument;
 
-/// Operators by name. An operator is known once the program contains a call of it on tensors.
+/// Operators by name. An operator is known if the program contains a call of it on tensors.
 struct ops {
-  /// Null when no operator of that name is known. Those of varve are also found as `aten::name`, those of a `library`
-  /// as `library::name`.
+  /// Returns the operator of a name, or null if it is unknown. Operators of varve are also found as `aten::name`, those
+  /// of a `library` as `library::name`.
   static op_table const* find(char const* name);
-  /// Calls an operator by name: tensors and numbers are operands, `dims` are attributes. Unknown names and wrong counts
-  /// are `dispatch_error`; attributes are checked as by the public function.
+  /// Calls an operator by name. Tensors and numbers are operands; `dims` are attributes, which are checked as by the
+  /// public function. Throws `dispatch_error` for unknown names and wrong counts.
   template <class... X>
     requires((value<X> || std::is_same_v<X, dims>) && ...)
   static tensor call(char const* name, X const&... x);
-  /// Calls a public function by PyTorch's name of it, or one of its overloads (`add.Tensor`), with arguments known at
-  /// run time, by place and by name; what is left out has the schema's default. Composites, aliases, `name_` and `out=`
-  /// included; operators of a `library` as `library::name`. A schema's result each: a list is one. All checks are those
-  /// of the function. Errors: `dispatch_error` for an unknown name, `value_error` when the arguments fit no schema,
-  /// which it shows. (`call/call.hpp`)
+  /// Calls a public function, or one of its overloads (`add.Tensor`), by PyTorch's name. The arguments are known at run
+  /// time, by position and by name; omitted ones have the schema's default. Composites, aliases, `name_` and `out=` are
+  /// included. Operators of a `library` are called as `library::name`.
+  ///
+  /// Returns one argument for each result of the schema, where a list is one result. All checks are those of the
+  /// function. Throws `dispatch_error` for an unknown name. Throws `value_error`, which shows the schemas, if the
+  /// arguments fit none. Defined in `call/call.hpp`.
   static std::vector<argument> call(std::string_view name, std::span<argument const> x,
                                     std::span<named_argument const> named);
   static std::vector<argument> call(std::string_view name, std::initializer_list<argument> x,
                                     std::initializer_list<named_argument> named = {});
-  /// The schemas that a name stands for, in the order in which they are tried; none of an unknown one.
+  /// Returns the schemas of a name, in the order in which they are tried; empty for an unknown name.
   static std::vector<std::string> schemas(std::string_view name);
-  /// All names that `call` knows, but those of libraries.
+  /// Returns all names that `call` knows, except those of libraries.
   static std::vector<std::string> names();
 };
 

@@ -6,11 +6,11 @@
 
 namespace varve {
 
-/// A function of the signature; below, for `R(A...)`.
+/// A shared function of a signature; specialized below for `R(A...)`.
 template <class Signature>
 class shared_function;
-/// A function of one signature. Anything that can be called so converts to it; copies share it. (`std::function` would
-/// cost every unit that includes this, used or not.)
+/// A function of one signature. Anything callable with that signature converts to it, and copies share the callable.
+/// (`std::function` would cost compile time in every translation unit that includes this, used or not.)
 template <class R, class... A>
 class shared_function<R(A...)> {
 public:
@@ -33,14 +33,14 @@ public:
     if (body_ && body_->owners.fetch_sub(1, std::memory_order_acq_rel) == 1) body_->destroy(body_);
   }
 
-  /// Is there a function?
+  /// True if there is a function.
   constexpr explicit operator bool() const { return body_; }
-  /// Is the function itself of a type?
+  /// True if the callable is of type `F`.
   template <class F>
   bool holds() const {
     return body_ && body_->call == &holder<F>::run;
   }
-  /// The function, if it is of a type.
+  /// Returns the callable if it is of type `F`, else null.
   template <class F>
   F const* target() const {
     return holds<F>() ? &static_cast<holder<F> const*>(body_)->f : nullptr;
@@ -49,7 +49,7 @@ public:
   F* target() {
     return holds<F>() ? &static_cast<holder<F>*>(body_)->f : nullptr;
   }
-  /// Are both copies of one?
+  /// True if both are copies of one function.
   constexpr bool is(shared_function const& o) const { return body_ == o.body_; }
   R operator()(A... x) const { return body_->call(body_, static_cast<A>(x)...); }
 
@@ -70,9 +70,9 @@ private:
   body* body_ = nullptr;
 };
 
-/// A function among the operands of a higher-order operator: tensors to tensors.
+/// A function from tensors to tensors that is an operand of a higher-order operator.
 using boxed_function = shared_function<boxed_args(boxed_args const&)>;
-/// One that keeps no values: what it captured is among its operands.
+/// A function that stores no values: those that it captured are among its operands.
 struct closed_function {
   boxed_function f;
   boxed_args operator()(boxed_args const& x) const { return f(x); }

@@ -6,7 +6,7 @@
 namespace varve {
 
 namespace detail {
-/// Does a mode watch public calls on tensors: a function mode or one of the pre-dispatch stack?
+/// True if a mode watches public calls on tensors: a function mode or one of the pre-dispatch stack.
 inline bool public_calls_are_watched() {
   thread_state const& s = this_thread_state;
   return (s.included - s.excluded).has_any({dispatch_key::function_mode, dispatch_key::pre_dispatch});
@@ -18,7 +18,7 @@ inline constexpr bool is_dynamic_operand = [] {
   else return false;
 }();
 
-/// Is a value of a floating, or complex, dtype, as a flag for `choose`?
+/// Returns whether a dtype is floating or complex, as a flag for `choose`.
 inline constexpr auto is_of_floating_dtype = [](dims const& type) {
   return dims{has_derivatives(static_cast<dtype>(type[0]))};
 };
@@ -26,8 +26,8 @@ template <value V>
 constexpr auto is_floating_fact(V const& v) {
   return same_fact(on_dims(is_of_floating_dtype, type_fact(v)), ints<1>{});
 }
-/// The dtype of values together (`torch.result_type`), as a fact: that of pairs of them, one after the other, may be
-/// another one.
+/// Returns the common dtype of values (`torch.result_type`) as a fact. Combining the values pair by pair may result in
+/// another dtype.
 template <value... V>
 constexpr auto common_type(V const&... v) {
   auto const together = [](auto const&... f) {
@@ -37,13 +37,13 @@ constexpr auto common_type(V const&... v) {
   };
   return on_dims(together, promoted_fact(v)...);
 }
-/// A value in a dtype; plain numbers stay.
+/// Returns a value converted to a dtype. Plain numbers stay as they are.
 template <value V, fact T>
 constexpr auto in_common(V const& v, T const& type) {
   if constexpr (is_plain_number<V>) return v;
   else return dependent<to_t, V>{}(v, type);
 }
-/// Are all values tensors of one dtype? Then nobody needs to ask which they have together.
+/// True if all values are tensors of one dtype, so that their common dtype is known.
 template <value... V>
 constexpr bool are_tensors_of_one_dtype(V const&... v) {
   if constexpr ((is_dynamic_operand<V> && ...)) {
@@ -53,7 +53,7 @@ constexpr bool are_tensors_of_one_dtype(V const&... v) {
     return alike;
   } else return false;
 }
-/// `f` of values in their dtype together.
+/// Returns `f` called with the values converted to their common dtype.
 template <class F, value... V>
 constexpr auto in_common_type(F const& f, V const&... v) {
   if constexpr ((is_dynamic_operand<V> && ...))
@@ -61,14 +61,15 @@ constexpr auto in_common_type(F const& f, V const&... v) {
   auto const type = common_type(v...);
   return f(in_common(v, type)...);
 }
-/// A value in the dtype that others have together.
+/// Returns a value converted to the common dtype of other values.
 template <value R, value... V>
 constexpr auto in_common_type_of(R const& r, V const&... v) {
   if constexpr (is_dynamic_operand<R>)
     if (are_tensors_of_one_dtype(v...)) return r;
   return in_common(r, common_type(v...));
 }
-/// `f(v, number)` for a plain number that counts in the dtype of v: of integers what is behind the point is cut off.
+/// Returns `f(v, number)` for a plain number that counts in the dtype of v: if v is of integers, its fraction is cut
+/// off.
 template <value V, value N, class F>
 constexpr auto with_number_in_dtype_of(V const& v, N const& n, F const& f) {
   if constexpr (number<N> && std::is_floating_point_v<N>)
@@ -77,19 +78,20 @@ constexpr auto with_number_in_dtype_of(V const& v, N const& n, F const& f) {
         [&](auto const& u) { return f(u, static_cast<index_t>(n)); }, v);
   else return f(v, n);
 }
-/// Refuses integers and truth values, of which the function would make floating numbers unasked.
+/// Refuses values that are not floating, because the function would implicitly turn integers and bool into
+/// floating-point numbers.
 template <class Tag, value X>
 constexpr void needs_floating(X const& x) {
   if (!is_floating(dtype_of(x))) refuse::dtype_is_not_supported(Tag::op_name, varve::name(dtype_of(x)));
 }
-/// May the result of a composite be its operand, or a view of it? PyTorch's schemas say so by `Tensor(a)`.
+/// True if the result of a composite may be its operand or a view of it (`Tensor(a)` in PyTorch's schemas).
 template <class Tag>
 inline constexpr bool gives_view = requires { requires Tag::gives_view; };
-/// Does a composite give a view of its operand, or elements as they are? Others compute halves (float16, bfloat16) in
-/// float32 as a whole: their sums do not overflow, and results are rounded once.
+/// True if a composite returns a view of its operand, or elements unchanged. Other composites compute float16 and
+/// bfloat16 in float32 as a whole, so that sums do not overflow and results are rounded once.
 template <class Tag>
 inline constexpr bool keeps_elements = gives_view<Tag> || requires { requires Tag::keeps_elements; };
-/// A result with memory of its own: a copy, where the body had nothing to do and gave an operand or a view of it.
+/// Returns a result with memory of its own: a copy if the body returned an operand or a view of one.
 template <class Y, class... A>
 constexpr auto apart(Y const& y, A const&... a) {
   if constexpr (is_dynamic_operand<Y>) {
@@ -102,10 +104,11 @@ constexpr auto apart(Y const& y, A const&... a) {
   }
   return y;
 }
-/// The dtype of the result of a call, where that is a half; else bool: there are none, or they meet other floats.
+/// Returns the dtype of a call's result if that is float16 or bfloat16. Otherwise returns bool: no operand has these
+/// dtypes, or they are combined with other floating ones.
 VARVE_NOINLINE inline dtype type_of_halves(tensor const* const* x, int n) {
   dtype type = dtype::bool_;
-  int best = -1; // operands with dimensions decide before others, those before plain numbers
+  int best = -1; // operands with dimensions decide before others, and those before plain numbers
   for (int k = 0; k < n; ++k) {
     if (!x[k]->defined() || !is_floating(x[k]->dtype())) continue;
     int const rank = promotion_class(meta_of(*x[k]));
@@ -121,7 +124,7 @@ constexpr auto in_float(A const& a) {
   }
   return a;
 }
-/// `f(a...)`, of halves what it is in float32, rounded.
+/// Returns `f(a...)`. For float16 and bfloat16 it is computed in float32 and then rounded.
 template <class F, class... A>
 constexpr auto halves_in_float(F const& f, A const&... a) {
   using result = decltype(f(a...));
@@ -139,10 +142,12 @@ constexpr auto halves_in_float(F const& f, A const&... a) {
   }
   return f(a...);
 }
-/// Is a composite right for complex numbers too? Others refuse them, though all that they are made of may be there.
+/// True if a composite is correct for complex numbers too. Others refuse them, even if the operators of the body accept
+/// them.
 template <class Tag>
 inline constexpr bool composite_takes_complex = requires { requires Tag::takes_complex; };
-/// What `varve/complex.hpp` has for a composite of one operand, of a complex one; undefined for real operands.
+/// Returns the result of a composite with a complex operand, or an undefined tensor if all operands are real. The
+/// result is computed by `varve/complex.hpp`, for composites of one operand; otherwise throws `dtype_error`.
 VARVE_NOINLINE inline tensor of_complex_operands(char const* op, tensor const* const* x, int n, bool of_one) {
   for (int k = 0; k < n; ++k) {
     if (!x[k]->defined() || !is_complex(x[k]->dtype())) continue;
@@ -154,7 +159,7 @@ VARVE_NOINLINE inline tensor of_complex_operands(char const* op, tensor const* c
   }
   return {};
 }
-/// Refuses complex tensors, for functions that are no composites with a tag.
+/// Refuses complex tensors, for functions that are not composites with a tag.
 template <class... X>
 constexpr void needs_real(char const* op, X const&... x) {
   auto const one = [&](auto const& v) {
@@ -163,14 +168,14 @@ constexpr void needs_real(char const* op, X const&... x) {
   };
   (one(x), ...);
 }
-/// Refuses to put complex numbers among real ones, where others are converted.
+/// Refuses to write complex numbers into real ones, in functions that convert all other dtypes.
 template <class X, class Y>
 constexpr void needs_room(char const* op, X const& x, Y const& y) {
   if constexpr (is_dynamic_operand<X> && is_dynamic_operand<Y>)
     if (is_complex(y.dtype()) && !is_complex(x.dtype()))
       refuse::dtype_does_not_fit(op, name(y.dtype()), name(x.dtype()));
 }
-/// A composite for real numbers, of tensors.
+/// Calls a composite that is made for real numbers on tensors.
 template <class Tag, class... A>
 auto composed_of_real(A const&... a) {
   tensor const* x[sizeof...(A)]{};
@@ -186,7 +191,7 @@ auto composed_of_real(A const&... a) {
       return y;
   return halves_in_float([](auto const&... v) { return Tag::body(v...); }, a...);
 }
-/// What a composite computes.
+/// Returns the result of a composite.
 template <class Tag, class... A>
 constexpr auto composed(A const&... a) {
   constexpr bool of_tensors = (is_dynamic_operand<A> || ...);
@@ -195,8 +200,8 @@ constexpr auto composed(A const&... a) {
   else if constexpr (of_tensors && !composite_takes_complex<Tag>) return composed_of_real<Tag>(a...);
   else return halves_in_float([](auto const&... v) { return Tag::body(v...); }, a...);
 }
-/// A public call with all its arguments, in the guise of an operator: the modes that watch such calls see it whole,
-/// below them its body runs.
+/// A public call with all its arguments, presented as an operator. The modes that watch public calls process it as a
+/// whole; below them its body runs.
 template <class Tag, class... A>
 struct public_call : op_table {
   std::tuple<A const&...> arguments;
@@ -223,7 +228,7 @@ struct public_call : op_table {
   }
 
 private:
-  /// The operands may have been replaced by a mode; what is no operand stays as it was written.
+  /// Runs the body. A mode may have replaced the operands; the other arguments stay as they were written.
   static tensor body(void*, boxed_op const& op, dispatch_key_set, boxed_args const& x) {
     auto const* self = static_cast<public_call const*>(op.table);
     int k = 0;
@@ -233,7 +238,7 @@ private:
         else return std::get<I>(self->arguments);
       };
       std::tuple<decltype(at(std::integral_constant<std::size_t, K>{}))...> const in{
-          at(std::integral_constant<std::size_t, K>{})...}; // braces: in order
+          at(std::integral_constant<std::size_t, K>{})...}; // braces, so that operands are taken in order
       return static_cast<tensor>(composed<Tag>(std::get<K>(in)...));
     }(std::index_sequence_for<A...>{});
   }
@@ -257,8 +262,8 @@ template <class A, class... R>
 inline constexpr bool range_comes_first<A, R...> = range_of_numbers<A>;
 } // namespace detail
 
-/// Base of composites: operators that are only a `body` written in others (CompositeImplicit). Interpreters see what
-/// the body calls; function modes see the call itself (MD-22).
+/// The base of composites: operators that are only a `body` written in other operators (CompositeImplicit).
+/// Interpreters process the operators that the body calls; function modes process the call itself.
 template <class Tag>
 struct composite_operator {
   template <class... A>

@@ -7,26 +7,26 @@
 
 namespace varve {
 
-/// Where a call goes when no static interpreter is left: specialized for plain static values here, for `proxy` and
-/// `tensor` beside these.
+/// The processor of calls for which no static interpreter remains. Specialized here for plain static values, and in
+/// other headers for `proxy` and `tensor`.
 template <class Base>
 struct backend;
 
-/// A value whose shape and dtype are data while tracing.
+/// True for values whose shape and dtype are data while tracing.
 template <class V>
 inline constexpr bool is_proxy_base = false;
-/// A value whose shape and dtype are data at run time.
+/// True for values whose shape and dtype are data at run time.
 template <class V>
 inline constexpr bool is_tensor_base = false;
 
-/// Values of the dynamic world: operators on them consult the thread's stack.
+/// A value of run time: operators on it consult the thread's stacks.
 template <class V>
 concept dynamic_value = value<V> && is_tensor_base<base_of<V>>;
-/// Values of a trace.
+/// A value of a trace.
 template <class V>
 concept traced_value = value<V> && is_proxy_base<base_of<V>>;
 
-/// Greatest level among values.
+/// The greatest level among values.
 template <class... X>
 inline constexpr int top_level = [] {
   int r = 0;
@@ -42,15 +42,16 @@ constexpr auto interpreter_type() {
 }
 } // namespace detail
 
-/// Type of the innermost interpreter among values, which processes their operators.
+/// The type of the innermost interpreter among values, which processes their operators.
 template <class... X>
 using innermost_t = typename decltype(detail::interpreter_type<top_level<X...>, X...>())::type;
 
 namespace detail {
-/// Are two interpreters of one transform? They are one; or one is that of some of the lanes (`hop/some_lanes.hpp`).
+/// True if two interpreters belong to one transform. They are equal, or one is for some of the lanes of the other
+/// (`hop/some_lanes.hpp`).
 template <class I, class J>
 inline constexpr bool same_transform = std::is_base_of_v<I, J> || std::is_base_of_v<J, I>;
-/// Do all values of the top level belong to one transform?
+/// True if all values of the top level belong to one transform.
 template <class... X>
 inline constexpr bool one_transform = ([] {
   if constexpr (!at_level<X, top_level<X...>>) return true;
@@ -66,8 +67,8 @@ constexpr void refuse_confusion() {
 } // namespace detail
 
 namespace detail {
-/// Few functions and no closures: every function of this door is instantiated for every operator of every transformed
-/// program.
+/// Finds the interpreter of the top level. There are few functions and no closures here, because each of them is
+/// instantiated for every operator of every transformed program.
 template <int Level, class I, class X, class... Rest>
 VARVE_INLINE constexpr void look(I const*& found, X const& x, Rest const&... rest) {
   if constexpr (at_level<X, Level>)
@@ -77,17 +78,17 @@ VARVE_INLINE constexpr void look(I const*& found, X const& x, Rest const&... res
 }
 } // namespace detail
 
-/// The innermost interpreter of some values, with the state (tape, mode, batch size) of an operand that has it.
+/// Returns the innermost interpreter of some values, with the state (tape, mode, batch size) of an operand that has it.
 template <class... X>
 constexpr auto innermost(X const&... x) {
-  static_assert((detail::refuse_confusion<X...>(), true)); // leaves no call behind
+  static_assert((detail::refuse_confusion<X...>(), true)); // no call remains in the program
   innermost_t<X...> const* found = nullptr;
   detail::look<top_level<X...>>(found, x...);
   return *found;
 }
 
 namespace detail {
-/// The key of one interpreter of a static stack.
+/// The dispatch key of a static interpreter.
 template <class I>
 inline constexpr dispatch_key key_of_interpreter =
     requires { I::watches; } ? dispatch_key::dispatch_mode : dispatch_key::transform;
@@ -106,12 +107,12 @@ constexpr dispatch_key_set keys_at_top() {
 inline constexpr dispatch_key_set built_in_stops = stops_of(built_in_kernels, built_in_fallbacks);
 } // namespace detail
 
-/// The dispatch keys of a value as its type tells them: one for each interpreter it is seen through, and those of what
-/// is inside.
+/// The dispatch keys of a value, which its type determines: one for each interpreter that it is seen through, and those
+/// of the value inside.
 template <class V>
 inline constexpr dispatch_key_set keys_of = detail::keys_of_value<std::remove_cvref_t<V>>();
-/// The key at which a call on static values stops, by the resolution that tables of tensors are made with. Their stack
-/// is ordered by levels: only the innermost interpreter's key is there, lowering removes it.
+/// The key at which a call on static values stops, found by the same resolution as for tables of tensors. Levels order
+/// static interpreters, so only the key of the innermost one is present; lowering removes it.
 template <class... X>
 inline constexpr dispatch_key static_key = key_of_call(detail::keys_at_top<X...>(), {}, {}, detail::built_in_stops);
 
@@ -134,8 +135,8 @@ constexpr auto base_tag() {
 } // namespace detail
 
 namespace detail {
-/// A static value that rules cannot compute with beside values of a trace, whose shapes are data: an array, or whatever
-/// is seen through a transform. Plain numbers can stay.
+/// True for a static value with which rules cannot compute beside values of a trace, because their shapes are data: an
+/// array, or a value seen through a transform. Plain numbers can stay.
 template <class X>
 constexpr bool yields_to_trace() {
   if constexpr (value<X>) return !dynamic_value<X> && !traced_value<X> && (is_seen<X> || !number<base_of<X>>);
@@ -147,12 +148,13 @@ template <class X, class V, class E>
 constexpr auto reseen(X const& x, V const& v, E const& e) {
   return seen<typename X::interpreter, V, E>{v, x.in, e};
 }
-/// A static value, plain numbers included, as a constant of the trace that some of `others` belong to.
+/// Returns a static value, plain numbers included, as a constant of the trace to which some of `others` belong.
 template <class X, class... O>
 constexpr auto as_traced(X const& x, O const&... others) {
   return backend<dependent<traced_base, X>>::lift(x, others...);
 }
-/// ... unless it is no such value, or can stay what it is.
+/// Returns a value as a constant of the trace of `others` if it cannot stay beside values of a trace
+/// (`yields_to_trace`), else the value itself.
 template <class X, class... O>
 constexpr decltype(auto) beside_trace(X const& x, O const&... others) {
   if constexpr (yields_to_trace<X>()) return as_traced(x, others...);
@@ -160,14 +162,14 @@ constexpr decltype(auto) beside_trace(X const& x, O const&... others) {
 }
 } // namespace detail
 
-/// The one door of every operator call: the innermost static interpreter processes it; without one, the backend of the
-/// values does.
+/// The entry point of every operator call. The innermost static interpreter processes the call; without one, the
+/// backend of the values does.
 template <class Op, class... X>
 constexpr auto dispatch(Op const& op, X const&... x) {
   if constexpr (top_level<X...> > 0 && detail::meets_trace<X...>) return dispatch(op, detail::beside_trace(x, x...)...);
   else if constexpr (static_key<X...> == dispatch_key::transform || static_key<X...> == dispatch_key::dispatch_mode) {
     if constexpr (detail::one_transform<X...>) return innermost(x...).process(op, x...);
-    else return detail::refuse_confusion<X...>(), nth<0>(x...); // nothing more is instantiated after the message
+    else return detail::refuse_confusion<X...>(), nth<0>(x...); // no more instantiations after the message
   } else return backend<typename decltype(detail::base_tag<X...>())::type>::call(op, x...);
 }
 
@@ -177,10 +179,11 @@ constexpr auto bound<Tag, A, B, C>::operator()(X const&... x) const {
   return dispatch(*this, detail::plain(x)...);
 }
 
-/// Static values are computed at once: in constant expressions, or in registers.
+/// The processor of calls on plain static values, which computes them at once: in constant expressions, or in
+/// registers.
 template <>
 struct backend<detail::static_base> {
-  /// A constant of a shape and dtype.
+  /// Returns a constant of a shape and dtype.
   template <fact S, fact T, number N>
   static constexpr auto full(S const&, T const&, N v) {
     using E = type_of<static_cast<dtype>(T::to_dims()[0])>;

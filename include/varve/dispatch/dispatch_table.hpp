@@ -9,14 +9,14 @@
 
 namespace varve {
 
-/// A kernel for boxed calls, with what it was made of. It is given the keys of the call, so that it may redispatch to
-/// lower ones.
+/// A kernel for boxed calls, with the object that it was made of. It receives the keys of the call, so that it can
+/// redispatch to lower ones.
 struct boxed_kernel {
   tensor (*call)(void* self, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) = nullptr;
   void* self = nullptr;
   constexpr bool operator==(boxed_kernel const&) const = default;
 };
-/// A rule of one operator for one kind of interpreter (FS-14), with what it was made of.
+/// A rule of one operator for one kind of interpreter, with the object that it was made of.
 struct interpreter_rule {
   tensor (*call)(void* self, layer& in, boxed_op const& op, boxed_args const& x) = nullptr;
   void* self = nullptr;
@@ -24,8 +24,8 @@ struct interpreter_rule {
   constexpr bool operator==(interpreter_rule const&) const = default;
 };
 
-/// Kernels of one operator by key, as `resolve` chose them; none where it falls through. It never changes: registering
-/// makes another.
+/// The kernels of one operator by key, as `resolve` chose them; there are none where it falls through. A table never
+/// changes: registering makes a new one.
 struct dispatch_table {
   dispatch_key_set stops;
   kernel_inventory kernels;
@@ -40,7 +40,7 @@ struct dispatch_table {
 namespace detail {
 std::string names_of(dispatch_key_set s);
 std::string kernels_of(kernel_inventory const& i);
-// The kernels that all operators share; they stand below, in tensor_dispatch.hpp and in subclass.hpp.
+// The kernels that all operators share. They are defined below, in tensor_dispatch.hpp and in transform_dispatch.hpp.
 tensor no_kernel(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const&);
 tensor call_kernel(void*, boxed_op const& op, dispatch_key_set, boxed_args const& x);
 tensor call_meta(void*, boxed_op const& op, dispatch_key_set, boxed_args const& x);
@@ -52,30 +52,31 @@ tensor call_complex(void*, boxed_op const& op, dispatch_key_set keys, boxed_args
 template <dispatch_key Key>
 tensor call_stack(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
 
-/// Eager autograd, which stands above: what happens at the autograd key to tensors with a history, and to the histories
-/// of views that were written into. Null until the program asks for a first gradient.
+/// The functions of eager autograd, which other headers define. They process tensors with a history at the autograd
+/// key, and the histories of views that were written into. The pointer to them is null until the program first computes
+/// a gradient.
 struct autograd_hooks {
   tensor (*call)(boxed_op const& op, dispatch_key_set below, boxed_args const& x);
-  /// Writes down a call that is done already; `y` is its result.
+  /// Records a call that was computed already; `y` is its result.
   void (*record)(boxed_op const& op, tensor const& y, operand_list x);
   edge (*history_of_view)(tensor const& base, tensor const& view);
   edge (*history_of_base)(tensor const& base, edge const& old, tensor const& view, grad_node* written, int target);
   /// Keeps the gradient of a result of a node.
   void (*retain)(edge const& e);
-  /// Writes into a node where it was recorded (`anomaly_mode`).
+  /// Stores in a node where it was recorded (`anomaly_mode`).
   void (*note)(grad_node& n);
-  /// A copy of what has no memory of its own.
+  /// Returns a copy of a tensor without memory of its own.
   tensor (*copy)(tensor const& t);
 };
 inline constinit std::atomic<autograd_hooks const*> autograd_kernels{nullptr};
-/// What operators on complex tensors are, which stands above (`varve/complex.hpp`): undefined where it knows none. Null
-/// until the program includes that.
+/// The function that computes operators on complex tensors (`varve/complex.hpp`). It returns an undefined tensor for an
+/// operator that it does not support. Null until the program includes that header.
 inline constinit std::atomic<tensor (*)(boxed_op const& op, boxed_args const& x)> complex_kernels{nullptr};
 tensor call_autograd(boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
 tensor call_layer(layer& top, boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
 
 constexpr void place(dispatch_table& t, dispatch_key k, boxed_kernel const& f) { t.at[static_cast<int>(k)] = f; }
-/// The kernels every operator has unless others are registered.
+/// Returns the table of kernels that every operator has unless others are registered.
 constexpr dispatch_table built_in_table() {
   dispatch_table t;
   t.kernels = built_in_kernels;
@@ -95,7 +96,7 @@ constexpr dispatch_table built_in_table() {
   place(t, dispatch_key::function_mode, {&call_stack<dispatch_key::function_mode>});
   return t;
 }
-/// The table of operators nobody registered anything for.
+/// The table of operators for which nothing is registered.
 inline constexpr dispatch_table unregistered = built_in_table();
 
 inline dispatch_table const& table_of(boxed_op const& op) {
@@ -103,18 +104,18 @@ inline dispatch_table const& table_of(boxed_op const& op) {
   return t ? *t : unregistered;
 }
 
-/// What stands in a table where `resolve` found nothing, or two.
+/// Throws the error of a key for which `resolve` found no kernel, or two.
 tensor no_kernel(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const&);
 } // namespace detail
 
 tensor redispatch(boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
 namespace detail {
-/// Autograd: of the transform that kernels of a library work for, else eager.
+/// Calls autograd: that of the transform for which kernels of a library run, else eager autograd.
 tensor call_autograd(boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
 } // namespace detail
 
-/// Goes on with a call at the highest of some keys: a kernel that adds to an operator hands the call on by
-/// `redispatch(op, keys.below(its key), args)`, whereas calling `op(args)` starts from the top (DK-8).
+/// Continues a call at the highest of some keys. A kernel that adds to an operator passes the call on by
+/// `redispatch(op, keys.below(its key), args)`, whereas calling `op(args)` starts again from the highest key.
 tensor redispatch(boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
 
 } // namespace varve
@@ -174,7 +175,7 @@ VARVE_LIBRARY tensor redispatch(boxed_op const& op, dispatch_key_set keys, boxed
     if (f.call) [[likely]]
       return f.call(f.self, op, keys, x);
     if (keys.may_have_history() && is_autograd(k)) return detail::call_autograd(op, keys, x);
-    keys = keys.below(k); // stops at the autograd of another backend only
+    keys = keys.below(k); // the operator stops at the autograd key of another backend only
   }
 }
 } // namespace varve

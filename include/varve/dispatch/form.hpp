@@ -4,15 +4,15 @@
 #include <varve/kernel/simd.hpp>
 
 /// @file
-/// Varve has two forms: headers only, and declarations in headers with the compiled library beside them. A program has
-/// one of them, and its units and the library agree in the size of SIMD registers and in their threads; else it is not
-/// linked. (LLVM's linker, and clang with `-flto`, overlook a mixture of forms.)
+/// Varve has two forms: headers only, and headers with a compiled library. A program must use one of them. Its
+/// translation units and the library must agree on the size of SIMD registers and on threads. Otherwise the program
+/// does not link. (LLVM's linker, and clang with `-flto`, do not detect a mixture of forms.)
 namespace varve::detail {
 
 #if VARVE_COMPILED
 __attribute__((used)) inline thread_local constinit int units_of_headers_only_beside_units_of_the_compiled_library = 0;
 
-/// In the library, for its own flags: a unit that was compiled with others asks for another one.
+/// Defined in the library for its own flags only, so that a translation unit compiled with other flags does not link.
 template <std::size_t RegisterBytes, loop::threads Threads>
 void compiled_library_for_registers_of();
 #if !VARVE_DEFINES

@@ -3,10 +3,10 @@
 #include <varve/dispatch/thread_state.hpp>
 
 /// @file
-/// Scopes that take layers off the stacks of the thread or change its keys, and put all back on every exit.
+/// Scopes that remove layers from the stacks of the thread or change its keys, and restore everything on every exit.
 namespace varve {
 
-/// Takes the top of a stack away while it runs, and puts it back on every exit (MD-8: pop, not key-juggling).
+/// A scope without the top layer of a stack, which is restored on every exit.
 class popped {
 public:
   explicit popped(layer_stack& stack) : stack_(stack), saved_(stack.top), grad_mode_(this_thread_state.grad_mode) {
@@ -28,7 +28,7 @@ private:
   bool grad_mode_;
 };
 
-/// Takes a whole stack away for the life of the object.
+/// A scope in which a stack is empty. The stack is restored on every exit.
 class emptied {
 public:
   explicit emptied(layer_stack& stack) : stack_(stack), saved_(stack.top) { detail::set_top(stack_, nullptr); }
@@ -41,8 +41,7 @@ private:
   layer* saved_;
 };
 
-/// Sets the included and excluded keys of the thread for the life of the object; on every exit they are as before
-/// (DK-9).
+/// A scope with other included and excluded keys of the thread. The previous keys are restored on every exit.
 class key_guard {
 public:
   key_guard(dispatch_key_set include, dispatch_key_set exclude)
@@ -60,15 +59,16 @@ public:
 private:
   dispatch_key_set included_, excluded_;
 };
-/// Calls of this thread have the keys, whatever their arguments: a key `private_use` makes factories allocate there.
+/// A scope that adds keys to all calls of this thread, whatever their arguments. With `private_use`, factories allocate
+/// on that backend.
 struct include_keys : key_guard {
   explicit include_keys(dispatch_key_set k) : key_guard(this_thread_state.included | k, this_thread_state.excluded) {}
 };
-/// Calls of this thread pass over the keys.
+/// A scope in which all calls of this thread skip some keys.
 struct exclude_keys : key_guard {
   explicit exclude_keys(dispatch_key_set k) : key_guard(this_thread_state.included, this_thread_state.excluded | k) {}
 };
-/// Neither modes nor subclasses see the calls of this scope (MD-13).
+/// A scope whose calls bypass modes and subclasses.
 struct no_dispatch : exclude_keys {
   no_dispatch() : exclude_keys({dispatch_key::dispatch_mode, dispatch_key::subclass}) {}
 };

@@ -7,77 +7,78 @@
 
 namespace varve {
 
-/// What the calls of a higher-order operator have in common: arguments and results in PyTorch's notation, without the
-/// name, lists without their lengths, as
-/// `(GraphModule f, Tensor[] xs, Tensor[] more) -> Tensor[]`. `lengths` tells those of the lists of a call from its
-/// attributes; the list behind them takes what is left. An empty text says that no operand is written into, and no more
-/// (HO-18).
+/// The signature that all calls of a higher-order operator share: arguments and results in PyTorch's notation, without
+/// the name and without lengths of lists, such as `(GraphModule f, Tensor[] xs, Tensor[] more) -> Tensor[]`. `lengths`
+/// returns the lengths of the lists of a call from its attributes; the list after them takes the remaining operands. An
+/// empty text states only that no operand is written into.
 struct hop_signature {
   char const* text = "";
   dims (*lengths)(attributes const& at) = nullptr;
 };
 
-/// The lane kernels of an elementwise operator that programs of the compiler are made of.
+/// The lane kernels of an elementwise operator, from which programs planned at compile time are made.
 struct op_lanes {
   float (*f32)(float const* a) = nullptr;
   double (*f64)(double const* a) = nullptr;
   kernel::batch<float> (*simd_f32)(kernel::batch<float> const* a) = nullptr;
   kernel::batch<double> (*simd_f64)(kernel::batch<double> const* a) = nullptr;
-  /// Of operators whose rules say `integer_lanes`.
+  /// For operators whose rules set `integer_lanes`; else null.
   std::int64_t (*i64)(std::int64_t const* a) = nullptr;
   kernel::batch<std::int32_t> (*simd_i32)(kernel::batch<std::int32_t> const* a) = nullptr;
   kernel::batch<std::int64_t> (*simd_i64)(kernel::batch<std::int64_t> const* a) = nullptr;
 };
 
-/// One operator as data usable in constant expressions: what graph nodes point to. Its address is its identity.
-/// Lane kernels evaluate a pointwise operator on scalars or SIMD registers: `a[k]` is the k-th operand; booleans are 0
-/// and 1.
+/// One operator as data usable in constant expressions, to which graph nodes point. Its address is its identity. Lane
+/// kernels evaluate a pointwise operator on scalars or SIMD registers: `a[k]` is operand k, and booleans are 0 and 1.
 struct op_handle {
   char const* name;
   op_kind kind;
-  /// Number of operands; -1 for any number.
+  /// The number of operands, or -1 for any number.
   int arity;
-  /// Dtype and shape of the result; refuses what does not fit.
+  /// Returns the dtype and shape of the result, and refuses operands that do not fit.
   meta (*shape)(attributes const& at, meta const* in, int count);
   double (*lane_f64)(double const* a) = nullptr;
-  /// All of them, in constant expressions. Null elsewhere: machine code of those that nobody runs would be a twentieth
-  /// of a small program's compilation.
+  /// Returns all lane kernels in constant expressions, and null elsewhere. Machine code for unused kernels would take a
+  /// twentieth of a small program's compile time.
   op_lanes const* (*lanes)() = nullptr;
   bool has_integer_lanes = false;
-  /// Of an in-place operator: the one that computes what it writes.
+  /// For an in-place operator, returns the operator that computes what it writes; else null.
   op_handle const* (*functional)() = nullptr;
-  /// Of a higher-order operator.
+  /// The signature of a higher-order operator.
   hop_signature signature{};
-  /// Of a higher-order operator: its result is that of its function on operands 1, 2, ...; with the random numbers that
-  /// follow from operand 0?
+  /// `is_call`: true for a higher-order operator whose result is that of its function on operands 1, 2, ...
+  /// `draws_from_state`: true if the function draws random numbers that follow from operand 0.
   bool is_call = false, draws_from_state = false;
-  /// ... results are those of its function, or of one of its functions, which is given the operands from this one on;
-  /// -1: of no function. Of a loop the first `carried` results are given to the next step in the place of its operands.
+  /// For a higher-order operator whose results are those of one of its functions: the first operand that is passed to
+  /// the function; else -1. For a loop, `carried` returns how many of the first results replace operands in the next
+  /// step.
   int given_from = -1;
   int (*carried)(attributes const& at) = nullptr;
-  /// ... do calls of one name, which operand 0 is, share their function where it is the same (`share_regions`)?
+  /// True for a higher-order operator whose calls of one name, which is operand 0, share their function if it is the
+  /// same (`share_regions`).
   bool shares_region = false;
-  /// ... does its function write into operand 1, of which the call gives it a copy? Passes leave it as it is.
+  /// True for a higher-order operator whose function writes into operand 1, of which the call passes a copy. Passes
+  /// leave the function unchanged.
   bool writes_copy = false;
-  /// Of an effect: nothing depends on what it gives, so that it stays away where a function runs again for a gradient.
+  /// True for an effect on whose result nothing depends. It is skipped when a function runs again for a gradient.
   bool only_tells = false;
-  /// Of operators whose attributes are a text: writes at most `most` characters of it, and a 0.
+  /// For operators whose attributes are a text: writes at most `most` characters of it, and a 0.
   void (*text)(attributes const& at, char* to, int most) = nullptr;
-  /// Of an effect: may it act for all lanes of a `vmap` where only some ask for it?
+  /// True for an effect that may act for all lanes of a `vmap` if only some of them call it.
   bool in_all_lanes = false;
-  /// Is a call with these attributes the same in another process? Null: always.
+  /// Returns true if a call with these attributes is the same in another process. Null means always.
   bool (*outlives_process)(attributes const& at) = nullptr;
-  /// Of varve: its name says what it is. An operator of another program may be called alike.
+  /// True for an operator of varve, which its name identifies. An operator of another program may have the same name.
   bool own = true;
-  /// Attributes as the public function makes them (`op_table::checked`); null where there are none.
+  /// Returns the attributes as the public function makes them (`op_table::checked`); null if there are none.
   attributes (*checked)(attributes const& at, meta const* in) = nullptr;
-  /// What it is planned as, if it is of varve (`rules<>::planned_as`).
+  /// The class as which an operator of varve is planned (`rules<>::planned_as`).
   operator_class planned_as = operator_class::other;
-  /// The operator of ONNX that is the same on operands of one dtype (`rules<>::onnx`); null: none.
+  /// The operator of ONNX that is the same on operands of one dtype (`rules<>::onnx`), or null.
   char const* onnx = nullptr;
-  /// How it is written in C++ (`rules<>::cpp`).
+  /// The text of the operator in C++ (`rules<>::cpp`).
   operator_text cpp{};
-  /// Does it give truth values of numbers that are promoted to one dtype?
+  /// True if it returns bool for numbers that are promoted to one dtype.
   bool compares = false;
 };
 
@@ -94,8 +95,8 @@ struct lane {
   }
 };
 
-/// Does an operator of varve make integers of integers, in registers of such too (`rules<>::integer_lanes`)? Few do, of
-/// which alone those kernels are made: each costs the compiler time.
+/// True if an operator of varve returns integers for integers, also in SIMD registers (`rules<>::integer_lanes`). Only
+/// these few operators get integer kernels, because each kernel costs compile time.
 template <class Tag>
 inline constexpr bool has_integer_lanes = [] {
   if constexpr (requires { rules<Tag>::integer_lanes; }) return declared::by_varve<Tag>() && rules<Tag>::integer_lanes;
@@ -147,7 +148,7 @@ constexpr op_handle make_handle() {
 }
 } // namespace detail
 
-/// The operator of a tag as data; its address is its identity in graphs.
+/// The operator of a tag as data. Its address is its identity in graphs.
 template <class Tag>
 inline constexpr op_handle handle = detail::make_handle<Tag>();
 template <class Tag>

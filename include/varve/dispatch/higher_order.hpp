@@ -10,50 +10,51 @@
 #include <vector>
 
 /// @file
-/// The `hop_signature` of an operator, which its handle in graphs has too, is a schema without the lengths of lists;
-/// `schema_of` makes that of a call or node of it. `cond` and the loops share the text of their rules with static
-/// values (`hop/cond.hpp`, `loop/scan.hpp`, `loop/while_loop.hpp`); `hop/boxed_*.hpp` and `loop/boxed_*.hpp` have what
-/// differs.
+/// Higher-order operators for tensors. The `hop_signature` of an operator, which its handle in graphs has too, is a
+/// schema without the lengths of lists; `schema_of` makes the schema of a call or node from it. `cond` and the loops
+/// share the text of their rules with static values (`hop/cond.hpp`, `loop/scan.hpp`, `loop/while_loop.hpp`);
+/// `hop/boxed_*.hpp` and `loop/boxed_*.hpp` contain the differences.
 namespace varve {
 
 class higher_order_operator;
 
 namespace detail {
-/// Referred to by the function that makes an operator: a program that contains a call of the operator knows it by name
-/// from its start, so that graphs may call it, also before `main`.
+/// The registration that makes an operator known by name from the start of a program that contains a call of it, even
+/// before `main`, so that graphs can call it. The function that makes the operator refers to it.
 template <higher_order_operator& (*Operator)()>
 VARVE_FIRST inline at_start const known_from_start{[] { (void)Operator(); }};
 } // namespace detail
 
-/// A call of a higher-order operator in the dynamic world: what layers, modes and rules are given. It owns its
-/// functions (HO-19: results are flat).
+/// A call of a higher-order operator on tensors, which layers, modes and rules receive. It owns its functions. Results
+/// are flat lists.
 struct boxed_hop {
   higher_order_operator* op;
   std::vector<boxed_function> functions;
   attributes at{};
   char const* name() const;
-  /// The same call of other functions.
+  /// Returns the same call with other functions.
   template <class = void>
   boxed_hop with(std::vector<boxed_function> f) const {
     return {op, std::move(f), at};
   }
-  /// Lowers: hands the call to the next interpreter of the thread.
+  /// Lowers the call: passes it to the next interpreter of the thread.
   template <class = void>
   boxed_args operator()(boxed_args const& x) const;
 };
 
-/// A higher-order operator of the dynamic world: a name and one rule per dispatch key, kind of transform, type of mode,
-/// and type of subclass (HO-3). Modes and subclasses without a rule see the operators inside of its functions instead;
-/// what else has no rule refuses the call with an error that names both. Registering is safe
-/// against calls on other threads: rules are a list that only grows in front. The operator must outlive its calls.
-/// (What is a template without need costs nothing unless used.)
+/// A higher-order operator for tensors: a name, and one rule per dispatch key, kind of transform, type of mode, and
+/// type of subclass. Modes and subclasses without a rule process the operators inside of its functions instead.
+/// Otherwise a missing rule is an error that names both.
+///
+/// Rules may be registered while other threads call the operator: they are a list that only grows at the front. The
+/// operator must outlive its calls. (Members are templates without need so that they cost nothing unless used.)
 class higher_order_operator {
 public:
-  /// The signature is what schemas of its calls are made of (`schema_of`); one with a `!` says that the operator writes
-  /// into operands.
+  /// Makes an operator. `schema_of` makes the schemas of its calls from the signature. A `!` in the signature states
+  /// that the operator writes into operands.
   explicit higher_order_operator(char const* name, hop_signature const& s = {})
       : higher_order_operator(name, s, nullptr) {}
-  /// An operator whose calls are nodes of graphs: name and signature are those of the node.
+  /// Makes an operator whose calls are nodes of graphs, with the name and signature of the node.
   explicit higher_order_operator(op_handle const& node) : higher_order_operator(node.name, node.signature, &node) {}
   higher_order_operator(char const* name, hop_signature const& s, op_handle const* node)
       : name_(name), signature_(s), node_(node), written_(std::strchr(s.text, '!') != nullptr) {
@@ -83,9 +84,9 @@ public:
 
   char const* name() const { return name_; }
   hop_signature const& signature() const { return signature_; }
-  /// What its calls are in graphs; null of operators that a program defines.
+  /// Returns the handle of its calls in graphs, or null for an operator that a program defines.
   op_handle const* node() const { return node_; }
-  /// Null when there is none of that name.
+  /// Returns the operator of a name, or null if there is none.
   static higher_order_operator* find(char const* name) {
     operators& all = list();
     detail::spin_lock::held const on(all.lock);
@@ -93,7 +94,7 @@ public:
       if (std::strcmp(o->name_, name) == 0) return o;
     return nullptr;
   }
-  /// Calls `f(operator)` for each there is; `f` may make none.
+  /// Calls `f(operator)` for each operator. `f` must not make operators.
   template <class F>
   static void for_each(F const& f) {
     operators& all = list();
@@ -101,14 +102,14 @@ public:
     for (auto* o = all.first; o; o = o->next_) f(*o);
   }
 
-  /// A kernel `(boxed_hop const&, boxed_args const&)` for a key; `composite_explicit` serves every backend.
+  /// Registers a kernel `(boxed_hop const&, boxed_args const&)` for a key; `composite_explicit` serves every backend.
   template <class F>
   void impl(dispatch_key key, F f) {
     add({key, nullptr, varve::name(key)},
         [f = std::move(f)](void*, boxed_hop const& op, boxed_args const& x) mutable -> boxed_args { return f(op, x); });
   }
-  /// A rule `(interpreter, boxed_hop const&, boxed_args const&)` for a kind of transform, named as `layer_kind::name`;
-  /// the transform is on the stack while it runs: `lower` hides it.
+  /// Registers a rule `(interpreter, boxed_hop const&, boxed_args const&)` for a kind of transform, named as
+  /// `layer_kind::name`. The transform is on the stack while the rule runs; `lower` hides it.
   template <class F, class I = interpreter>
   void impl(char const* kind, F f) {
     add({dispatch_key::transform, nullptr, kind},
@@ -120,8 +121,8 @@ public:
   void impl(transform_type type, F f) {
     impl(varve::name(type), std::move(f));
   }
-  /// A rule `(Mode&, boxed_hop const&, boxed_args const&)` for modes of exactly one type, called with the mode off the
-  /// stack (HO-5).
+  /// Registers a rule `(Mode&, boxed_hop const&, boxed_args const&)` for modes of exactly one type. It is called with
+  /// the mode off the stack.
   template <class Mode, class F>
   void impl_mode(F f) {
     add({dispatch_key::dispatch_mode, &name_of_type<Mode>, name_of_type<Mode>.c_str()},
@@ -129,23 +130,23 @@ public:
           return f(*static_cast<Mode*>(m), op, x);
         });
   }
-  /// Is there a rule for modes of a type?
+  /// True if there is a rule for modes of a type.
   template <class Mode>
   bool has_mode() const {
     return search({dispatch_key::dispatch_mode, &name_of_type<Mode>, ""});
   }
-  /// A rule `(boxed_hop const&, boxed_args const&)` for operands of a subclass (HO-6).
+  /// Registers a rule `(boxed_hop const&, boxed_args const&)` for operands of a subclass or of one derived from it.
   template <class F>
   void impl_subclass(subclass_type const& type, F f) {
     add({dispatch_key::subclass, &type, type.name},
         [f = std::move(f)](void*, boxed_hop const& op, boxed_args const& x) mutable -> boxed_args { return f(op, x); });
   }
-  /// Says that the operator writes into some of its operands: it is refused where a gradient would be recorded.
+  /// States that the operator writes into some of its operands. It is then refused where a gradient would be recorded.
   void mark_written() { written_ = true; }
-  /// Says that results may be what its functions return: operands of theirs, and views of those.
+  /// States that results may be what its functions return: operands of the functions, and views of those.
   void mark_passing() { passes_ = true; }
   bool passes_results() const { return passes_; }
-  /// Keys that a call passes over unless something is registered for them (HO-2).
+  /// The keys that a call skips unless something is registered for them.
   static constexpr dispatch_key_set default_fallthrough{dispatch_key::inplace_or_view, dispatch_key::autocast,
                                                         dispatch_key::transform_back};
   bool has(dispatch_key key) const { return search({key, nullptr, varve::name(key)}); }
@@ -154,18 +155,18 @@ public:
   boxed_args operator()(std::vector<boxed_function> functions, boxed_args const& x, attributes const& at = {}) {
     return call({this, std::move(functions), at}, x);
   }
-  /// The call settles through function modes, pre-dispatch modes, transforms, modes, subclasses and the backend; each
-  /// is given it as one call (HO-4).
+  /// Dispatches a call through function modes, pre-dispatch modes, transforms, modes, subclasses and the backend. Each
+  /// of them receives it as one call.
   template <class = void>
   boxed_args call(boxed_hop const& op, boxed_args const& x) {
     return redispatch(op, detail::keys_of_call(x), x);
   }
-  /// ... from the highest of some keys on.
+  /// Continues a call at the highest of some keys.
   template <class = void>
   boxed_args redispatch(boxed_hop const& op, dispatch_key_set keys, boxed_args const& x);
 
 private:
-  /// Whom a rule is for: a key, and beside it a kind of transform by name, or a mode or subclass by the identity of its
+  /// The target of a rule: a key, with a kind of transform by name, or with a mode or subclass by the identity of its
   /// type.
   struct asker {
     dispatch_key key;
@@ -235,7 +236,7 @@ private:
   bool written_;
   bool passes_ = false;
   higher_order_operator* next_ = nullptr;
-  detail::spin_lock lock_; // of those who add rules
+  detail::spin_lock lock_; // held while a rule is added
   std::atomic<rule*> rules_{nullptr};
 };
 
@@ -247,11 +248,11 @@ namespace detail {
        "program, or detach the operand")
           .c_str());
 }
-/// Records a call with functions for eager autograd above a mode that takes it whole, where a program has such
-/// (`transform/recorded_hop.hpp`).
+/// The function that records a call with functions for eager autograd, above a mode that processes the call as a whole.
+/// Null if the program does not contain `transform/recorded_hop.hpp`.
 inline std::atomic<boxed_args (*)(boxed_hop const&, boxed_args const&)> records_hops{nullptr};
-/// ... also where their functions alone may have captured what requires a gradient: on this thread, which takes a
-/// function and its gradient apart.
+/// True on a thread that separates a function from its gradient. Calls are then recorded even if only their functions
+/// may have captured a tensor that requires a gradient.
 inline constinit thread_local bool records_captures = false;
 } // namespace detail
 inline char const* boxed_hop::name() const { return op->name(); }
@@ -276,8 +277,9 @@ template <class>
 boxed_args higher_order_operator::call_mode(boxed_hop const& op, layer_stack& stack, boxed_args const& x) {
   thread_state const& s = this_thread_state;
   bool const whole = stack.top->kind->is_trace() || stack.top->kind->process_custom;
+  // Unlike the mode, eager autograd does not process the whole call.
   if (layer_kind const& kind = *stack.top->kind;
-      whole && s.grad_mode && !s.excluded.has(dispatch_key::autograd_functionality)) { // which eager autograd does not
+      whole && s.grad_mode && !s.excluded.has(dispatch_key::autograd_functionality)) {
     auto const recorded = detail::records_hops.load(std::memory_order_acquire);
     bool needs = false, captures = false;
     for (auto const& t : x) needs = needs || (t.defined() && t.has_history());
@@ -286,8 +288,8 @@ boxed_args higher_order_operator::call_mode(boxed_hop const& op, layer_stack& st
     if (needs && !recorded) detail::refuse_eager_gradient(name_, kind.name);
     if (recorded && (needs || captures)) return recorded(op, x);
   }
-  // Keys above that had no rule for the operator have been passed by it alone: what it consists of meets them, as
-  // without a mode.
+  // Keys above without a rule for the operator were skipped by the operator alone: the operators inside of its
+  // functions still meet them, as without a mode.
   dispatch_key_set done = s.excluded;
   for (int k = static_cast<int>(dispatch_key::dispatch_mode) + 1; k < static_cast<int>(dispatch_key::dense); ++k)
     if (auto const key = static_cast<dispatch_key>(k); key != dispatch_key::transform)
@@ -299,22 +301,22 @@ boxed_args higher_order_operator::call_mode(boxed_hop const& op, layer_stack& st
   key_guard const off(s.included, (last ? done | modes_above : s.excluded) | passed);
   popped const p(stack);
   layer& mode = p.top();
-  bool const traces = mode.kind->is_trace(); // by the rule of traces, whichever their host
+  bool const traces = mode.kind->is_trace(); // traces use the rule of traces, as a mode too
   rule* const r = traces ? search({dispatch_key::transform, nullptr, "trace"})
                          : search({dispatch_key::dispatch_mode, mode.kind->mode_type, ""});
-  bool const passes = !r && !mode.kind->process_hop; // a mode that says nothing sees what the functions do
-  if (passes && last && &stack != &s.modes)          // infra modes are to know whole programs
+  bool const passes = !r && !mode.kind->process_hop; // a mode without a rule processes what the functions do
+  if (passes && last && &stack != &s.modes)          // infra modes must process whole programs
     refuse("mode", mode.kind->name, "register one with op.impl_mode<mode>(rule)");
   std::vector<boxed_function> inside;
   for (auto const& f : op.functions)
     inside.push_back([f, done, &stack, &mode, sees = !r](boxed_args const& a) {
       key_guard const as_before(this_thread_state.included, done);
-      if (!sees) return f(a);                  // the rule says whether the mode is on
-      detail::reentered const on(stack, mode); // what the functions do is seen by the mode, as on static values
+      if (!sees) return f(a);                  // the rule decides whether the mode is on
+      detail::reentered const on(stack, mode); // the mode processes what the functions do, as on static values
       return f(a);
     });
   boxed_hop const within = op.with(std::move(inside));
-  if (passes) return call(within, x); // it sees what the functions do, and nothing of what is done to run them (CE-2)
+  if (passes) return call(within, x); // the mode processes what the functions do, but not what runs them
   return r ? (*r)(traces ? &mode : mode.object, within, x) : mode.kind->process_hop(mode, within, x);
 }
 
@@ -350,7 +352,7 @@ boxed_args higher_order_operator::redispatch(boxed_hop const& op, dispatch_key_s
         return call(op, plain);
       }
     }
-    if (k == dispatch_key::subclass) { // one that has no rule sees what the functions do
+    if (k == dispatch_key::subclass) { // a subclass without a rule processes what the functions do
       if (rule* const r = rule_of_subclass(x)) return (*r)(nullptr, op, x);
       keys = keys.below(k);
       if (rule* const r = keys.empty() ? rule_for(dispatch_key::composite_explicit) : nullptr)
@@ -358,7 +360,7 @@ boxed_args higher_order_operator::redispatch(boxed_hop const& op, dispatch_key_s
       continue;
     }
     if (is_autograd(k)) {
-      // The rule is for calls that have a gradient to record; all others pass (HO-9).
+      // The rule is for calls whose gradient is recorded; all others skip it.
       bool recorded = false;
       for (auto const& t : x) recorded = recorded || (s.grad_mode && t.defined() && t.has_history());
       if (recorded && written_)

@@ -6,8 +6,8 @@
 
 /// @file
 /// Comparisons and extrema of integers are exact. A plain number beside a value, and a value of rank 0 beside one with
-/// dimensions, has no part in the dtype that an operator computes in; where that dtype cannot hold it, it must not wrap
-/// around before it is compared. (Arithmetic wraps.)
+/// dimensions, do not influence the dtype in which an operator computes. If that dtype cannot represent them, they must
+/// not wrap around before they are compared. (Arithmetic wraps.)
 namespace varve {
 
 struct to_t;
@@ -15,7 +15,7 @@ struct maximum_t;
 struct minimum_t;
 
 namespace detail {
-/// The range of an integer dtype.
+/// Returns the least number of an integer dtype; `greatest_of` returns the greatest one.
 constexpr std::int64_t least_of(dtype t) {
   return t == dtype::uint8   ? 0
          : t == dtype::int8  ? -128
@@ -30,7 +30,7 @@ constexpr std::int64_t greatest_of(dtype t) {
          : t == dtype::int32 ? (std::numeric_limits<std::int32_t>::max)()
                              : (std::numeric_limits<std::int64_t>::max)();
 }
-/// The greatest finite number of a floating dtype, or of the parts of a complex one.
+/// Returns the greatest finite number of a floating dtype, or of the parts of a complex one.
 constexpr double greatest_finite_of(dtype t) {
   switch (part_type(t)) {
   case dtype::float16:
@@ -43,8 +43,8 @@ constexpr double greatest_finite_of(dtype t) {
     return (std::numeric_limits<double>::max)();
   }
 }
-/// Is a number one that elements of a dtype can be filled with? As in PyTorch what is behind the point is cut off, all
-/// numbers have a truth, negative integers wrap around in uint8, and infinity is a floating number.
+/// True if elements of a dtype can be filled with a number. As in PyTorch, fractions are cut off, every number converts
+/// to bool, and negative integers from -255 on wrap around in uint8. Infinity is a floating-point number.
 template <number N>
 constexpr bool is_element(N v, dtype t) {
   if (t == dtype::bool_ || std::is_same_v<N, bool>) return true;
@@ -54,21 +54,21 @@ constexpr bool is_element(N v, dtype t) {
     return !(d > most || d < -most) || d == infinity || d == -infinity;
   }
   if constexpr (std::is_floating_point_v<N>) {
-    return d >= static_cast<double>(least_of(t)) && d <= static_cast<double>(greatest_of(t)); // NaN is none
+    return d >= static_cast<double>(least_of(t)) && d <= static_cast<double>(greatest_of(t)); // false for NaN
   } else {
     if (std::is_unsigned_v<N> && d > 0x1p62) return static_cast<std::uint64_t>(v) <= std::uint64_t(greatest_of(t));
     auto const n = static_cast<std::int64_t>(v);
     return n <= greatest_of(t) && n >= (t == dtype::uint8 ? -255 : least_of(t));
   }
 }
-/// Refuses a plain number that cannot be an element, which would be another one.
+/// Refuses a plain number that elements of a dtype cannot represent, because the conversion would change it.
 template <class N>
 constexpr void require_element(char const* op, [[maybe_unused]] N const& v, [[maybe_unused]] dtype t) {
   if constexpr (number<N>)
     if (!is_element(v, t))
       refuse::argument_is_invalid(op, "the number is beyond the range of the dtype; take a wider one");
 }
-/// A plain integer as one of 64 bits; what is greater is refused.
+/// Returns a plain integer as int64. Throws `value_error` if it is too great.
 template <class N>
 constexpr std::int64_t long_number(char const* op, N n) {
   if constexpr (std::is_unsigned_v<N> && sizeof(N) == 8)
@@ -78,7 +78,8 @@ constexpr std::int64_t long_number(char const* op, N n) {
 }
 template <class N>
 concept integer = number<N> && std::is_integral_v<N> && !std::is_same_v<N, bool>;
-/// Could a number of type `N` lie outside of the dtype of `V`, which is integer? True where only a call tells.
+/// True if a number of type `N` may lie outside of the dtype of `V`, which is integer, or if this is known only in a
+/// call.
 template <class N, class V>
 consteval bool may_exceed() {
   if constexpr (!integer<N> || number<V>) {
@@ -92,8 +93,8 @@ template <class V>
 constexpr auto as_int64(V const& v) {
   return bind<to_t>(ints<static_cast<index_t>(dtype::int64)>{})(v);
 }
-/// `v` as a value of the dtype that is exact beside `o`: another one where one of the two is a number or has rank 0,
-/// and so no say in the dtype of both.
+/// Returns `v` in a dtype in which its comparison with `o` is exact. This is another dtype if one of the two is a
+/// number or has rank 0, and therefore does not influence the common dtype.
 template <class V, class O>
 constexpr auto exact_beside(V const& v, O const& o) {
   auto const type = on_dims(
@@ -107,7 +108,7 @@ constexpr auto exact_beside(V const& v, O const& o) {
 }
 } // namespace detail
 
-/// Base of the comparisons `lt` ... `ne`: of integers they are exact, whatever their dtypes.
+/// The base of the comparisons `lt` ... `ne`, which are exact for integers of any dtypes.
 template <class Tag>
 struct comparing_operator {
   template <value A, value B>
@@ -146,7 +147,8 @@ constexpr auto between(N const& n, R const& range) {
   return dependent<minimum_t, N>{}(dependent<maximum_t, N>{}(n, to_dims(range)[0].number()),
                                    to_dims(range)[1].number());
 }
-/// A bound, of `clamp` or an extremum, within what the dtype of `v` holds: nothing else can be the result.
+/// Returns a bound of `clamp`, or an operand of an extremum, limited to the range of the dtype of `v`: no result lies
+/// outside.
 template <class N, class V>
 constexpr auto within_range_of(char const* op, V const& v, N const& n) {
   if constexpr (may_exceed<N, V>()) {
@@ -155,7 +157,7 @@ constexpr auto within_range_of(char const* op, V const& v, N const& n) {
       return all < least_of(t) ? least_of(t) : all > greatest_of(t) ? greatest_of(t) : all;
     return all;
   } else if constexpr (varve_value<N> && varve_value<V> && !memory_ref<N> && !memory_ref<V>) {
-    auto const range = on_dims( // a number, or of rank 0 beside a value with dimensions
+    auto const range = on_dims( // for a number, or rank 0 beside dimensions
         [](dims const& t, dims const& u) {
           auto const own = static_cast<dtype>(t[0]), into = static_cast<dtype>(u[0]);
           bool const exceeds =
@@ -173,7 +175,7 @@ constexpr auto within_range_of(char const* op, V const& v, N const& n) {
 }
 } // namespace detail
 
-/// Base of `maximum` and `minimum`, which are exact as far as the dtype of the result goes: a number beyond its range
+/// The base of `maximum` and `minimum`, which are exact within the dtype of the result: a number beyond its range
 /// counts as the end of the range.
 template <class Tag>
 struct extreme_operator {

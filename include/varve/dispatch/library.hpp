@@ -44,7 +44,7 @@ template <class F>
 concept simple_boxed_kernel =
     requires(F& f, boxed_op const& op, boxed_args const& x) { static_cast<tensor>(f(op, x)); };
 
-/// May a call change the function itself?
+/// True if a call may change the function itself.
 template <class F>
 constexpr bool changed_by_calls() {
   if constexpr (std::is_pointer_v<F> || keyed_kernel<F const> || simple_boxed_kernel<F const>) return false;
@@ -70,7 +70,8 @@ tensor run_kernel(void* self, boxed_op const& op, dispatch_key_set keys, boxed_a
   if (!y.defined()) refuse_no_result(op);
   return y;
 }
-/// ... at autograd, or in-place or view: in inference mode eager tensors have neither (DK-11).
+/// Runs a kernel that is registered at autograd or in-place-or-view. In inference mode eager tensors have neither, and
+/// the call skips it.
 template <class F>
 tensor run_unless_inference(void* self, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
   if (this_thread_inference && !keys.has(dispatch_key::transform_back))
@@ -79,10 +80,12 @@ tensor run_unless_inference(void* self, boxed_op const& op, dispatch_key_set key
 }
 } // namespace detail
 
-/// Operators and kernels that a program registers, for as long as the object lives (`torch.library.Library`): on
-/// destruction all of it is taken back. Names without `::` belong to the library's own namespace, or to varve's
-/// operators when that is "aten". Registration is safe against calls on other threads; a call under way may end in the
-/// kernel it found, so kernels are kept (`detail::registry` says how) and what they refer to must outlive such calls.
+/// Operators and kernels that a program registers for as long as the object lives (`torch.library.Library`). The
+/// destructor removes all of them. Names without `::` belong to the namespace of the library, or to varve's operators
+/// if the library is named "aten".
+///
+/// Registering is safe against calls on other threads. A call that is running may end in the kernel that it found.
+/// Kernels are therefore kept (`detail::registry` says how), and what they refer to must outlive such calls.
 class library {
 public:
   explicit library(std::string name) : name_(std::move(name)) {}
@@ -93,7 +96,8 @@ public:
   }
 
   /// Defines an operator, with its arguments in PyTorch's notation: `def("foo(Tensor x, int[] dim) -> Tensor")`.
-  /// Kernels come by `impl`.
+  /// Kernels are added by `impl`. Throws `value_error` for an invalid schema or more than 8 operands or 3 attributes,
+  /// and `dispatch_error` if the operator is defined already.
   template <class T = void>
   op_table const* def(std::string_view schema) {
     operator_schema const s = operator_schema::parse(schema);
@@ -107,10 +111,9 @@ public:
     return t;
   }
   /// Registers a kernel for a key or an alias of keys. It takes either tensors and, after them, `dims`; or `(boxed_op
-  /// const&, boxed_args const&)`; or
-  /// `(boxed_op const&, dispatch_key_set, boxed_args const&)`, for those that redispatch. `dispatch_error` when the
-  /// operator is unknown, when another kernel is registered for the key, or when the kernel's parameters are not those
-  /// of the schema.
+  /// const&, boxed_args const&)`; or `(boxed_op const&, dispatch_key_set, boxed_args const&)`, for kernels that
+  /// redispatch. Throws `dispatch_error` if the operator is unknown, if another kernel is registered for the key, or if
+  /// the kernel's parameters are not those of the schema.
   template <class F, class T = void>
   void impl(std::string_view op, dispatch_key key, F kernel) {
     op_table const* const t = known(op);
@@ -126,13 +129,13 @@ public:
     }
     all<T>().add(t, kernel_record<F>(key), keep(std::move(kernel), detail::changed_by_calls<F>()));
   }
-  /// Calls of the operator pass over the key.
+  /// Makes calls of the operator skip the key.
   template <class T = void>
   void fallthrough(std::string_view op, dispatch_key key) {
     all<T>().add(known(op), {this, key, {}, {}});
   }
-  /// Registers what a kind of transform does with the operator: `rule(interpreter, boxed_op const&, boxed_args
-  /// const&)`, called with the transform still on the stack.
+  /// Registers the rule of a kind of transform for the operator: `rule(interpreter, boxed_op const&, boxed_args
+  /// const&)`. It is called with the transform still on the stack.
   template <class F, class I = interpreter, class T = void>
   void impl(std::string_view op, transform_type type, F rule) {
     interpreter_rule const r{[](void* self, layer& l, boxed_op const& o, boxed_args const& x) -> tensor {
@@ -155,7 +158,7 @@ public:
   }
 
 private:
-  /// The registry; from now on there may be something to take back.
+  /// Returns the registry. From now on the destructor removes what was registered.
   template <class T>
   detail::registry<T>& all() {
     take_back_ = [](library const* l) { detail::registry<T>::instance().remove(l); };

@@ -6,7 +6,7 @@
 
 namespace varve {
 
-/// What a graph needs to know of an operator's nature to transform and fuse it.
+/// The kind of an operator, as far as graphs need it to transform and fuse the operator.
 enum class op_kind : unsigned char {
   placeholder,
   constant,
@@ -24,10 +24,10 @@ enum class op_kind : unsigned char {
   effect
 };
 
-/// What passes, planning and emission take an operator for, as its rules say: `static constexpr operator_class
-/// planned_as = operator_class::sum;`. Without a word an elementwise one is `pointwise`, of which its lane kernels say
-/// all there is to know, and another one `other`. `data` is a constant of rank > 0; `cheap` takes an instruction or
-/// two; `expand` may expand nothing, as `clone`; `scan` is any loop.
+/// The class that passes, planning and emission assign to an operator. Its rules state it: `static constexpr
+/// operator_class planned_as = operator_class::sum;`. By default an elementwise operator is `pointwise`, which its lane
+/// kernels describe completely, and any other is `other`. `data` is a constant of rank > 0; `cheap` takes one or two
+/// instructions; `expand` may expand nothing, as `clone`; `scan` is any loop.
 enum class operator_class : unsigned char {
   placeholder,
   constant,
@@ -64,18 +64,18 @@ enum class operator_class : unsigned char {
   other
 };
 
-/// How `emit_cpp` writes an elementwise operator, as its rules say: `static constexpr operator_text
-/// cpp{"kernel::exp($0)"};`
-/// `$0`, `$1`, `$2` are its operands, `$T` the type that it computes in; `infix` is for floating numbers and registers.
-/// Without a word it is written as the kernel of its rules, for which more headers are read.
+/// The text that `emit_cpp` writes for an elementwise operator. Its rules state it: `static constexpr operator_text
+/// cpp{"kernel::exp($0)"};`. `$0`, `$1`, `$2` are its operands, and `$T` is the type in which it computes; `infix` is
+/// for floating-point numbers and registers. By default the operator is written as the kernel of its rules, for which
+/// more headers are read.
 struct operator_text {
   char const* text = nullptr;
   char const* infix = nullptr;
 };
 
-/// The values that an operator's `vjp` reads, for each operand it is asked of: a bit per operand, and `result`. What is
-/// not kept cannot be overtaken by an in-place operator, and costs no memory (derivatives.yaml). Rules say `static
-/// constexpr saved_values saved{...}`, or `saved_by(attributes)` where attributes tell; without a word all is kept.
+/// The values that an operator's `vjp` reads to differentiate by each operand: a bit per operand, and `result`. A value
+/// that is not saved takes no memory, and in-place operators may change it (derivatives.yaml). Rules state `static
+/// constexpr saved_values saved{...}`, or `saved_by(attributes)` if attributes decide; by default everything is saved.
 struct saved_values {
   static constexpr int most = 8;
   static constexpr std::uint16_t result = 1 << 15;
@@ -85,30 +85,30 @@ struct saved_values {
 };
 
 namespace detail {
-/// Refuses a condition that is no truth value; uint8 counts as one, for PyTorch's sake.
+/// Refuses a condition that is not bool. uint8 is accepted too, as in PyTorch.
 constexpr void require_condition(char const* op, dtype t) {
   if (t != dtype::bool_ && t != dtype::uint8) refuse::condition_is_not_of_bool(op, name(t));
 }
 } // namespace detail
 
-/// How the dtypes of operands give the dtype of a pointwise operator's kernel and result.
+/// How the dtypes of operands determine the dtype of a pointwise operator's kernel and result.
 enum class promotion : unsigned char {
   /// result_type of the operands (add, maximum)
   arithmetic,
-  /// as above, integers and bool become the default floating dtype (sin, div)
+  /// result_type of the operands, but the default floating dtype for integers and bool (sin, div)
   floating,
   /// computed in result_type, the result is bool (lt)
   comparison
 };
 
-/// Every rule of an operator, in one specialization per operator tag: `shape`, `eval` (or what its family needs for
-/// it), `jvp`, `vjp`, `batch`. A user's operator is the same specialization in the user's file.
+/// All rules of an operator, in one specialization per operator tag: `shape`, `eval` (or what its family needs for it),
+/// `jvp`, `vjp`, `batch`. Users define operators by the same specialization in their own files.
 template <class Tag>
 struct rules;
 
-/// An operator with its attributes: what interpreters process and call. A, B, C are facts (types for static values,
-/// data otherwise). Calling it on values dispatches; inside an interpreter's `process`, calling it on opened values
-/// *is* lowering.
+/// An operator with its attributes, which interpreters process and call. A, B, C are facts (types for static values,
+/// data otherwise). Calling it on values dispatches. Inside an interpreter's `process`, calling it on unwrapped values
+/// lowers.
 template <class Tag, class A = none_t, class B = none_t, class C = none_t>
 struct bound {
   using tag = Tag;
@@ -118,11 +118,11 @@ struct bound {
   [[no_unique_address]] B b{};
   [[no_unique_address]] C c{};
 
-  /// PyTorch's name of the operator.
+  /// Returns PyTorch's name of the operator.
   static constexpr char const* name() { return Tag::op_name; }
   template <class... X>
   constexpr auto operator()(X const&... x) const;
-  /// The attributes as data.
+  /// Returns the attributes as data.
   constexpr attributes boxed() const {
     if constexpr (facts == 0) return no_attributes;
     else if constexpr (facts == 1) return attributes(to_dims(a));
@@ -131,7 +131,7 @@ struct bound {
   }
 };
 
-/// One operand of a batch rule. When `batched` holds (a type for static values, a flag otherwise) dimension 0 of
+/// One operand of a batch rule. If `batched` is true (a type for static values, a flag otherwise), dimension 0 of
 /// `value` is the mapped one.
 template <class V, class Flag>
 struct operand {
@@ -145,7 +145,7 @@ constexpr auto bind(F const&... f) {
   return bound<Tag, F...>{f...};
 }
 
-/// The K-th attribute of a bound operator.
+/// Returns the K-th attribute of a bound operator.
 template <int K, class Op>
 constexpr auto const& fact_of(Op const& op) {
   if constexpr (K == 0) return op.a;
@@ -157,15 +157,15 @@ namespace detail {
 /// A view of memory: a `tensor_ref`.
 template <class X>
 concept memory_ref = requires { typename X::array_type; } || requires { typename X::tensor_type; };
-/// A value, where it is a view of memory as what lies there: an `array` or a `tensor`.
+/// Returns a value. A view of memory is returned as the `array` or `tensor` that it refers to.
 template <class X>
 constexpr decltype(auto) viewed(X const& x) {
   if constexpr (requires { typename X::array_type; }) return x.load();
   else if constexpr (memory_ref<X>) return x.view();
   else return (x);
 }
-/// A value in the form rules see: rank-0 arrays are numbers, views are loaded, `arange<double, 6>` (a function that
-/// makes a value) is called.
+/// Returns a value in the form that rules expect: rank-0 arrays become numbers, views are loaded, and `arange<double,
+/// 6>` (a function that makes a value) is called.
 template <class X>
 constexpr decltype(auto) plain(X const& x) {
   if constexpr (std::is_function_v<X>) return x();
@@ -178,24 +178,25 @@ struct rule_names {
   int shape, eval, jvp, vjp, batch, partial, kernel;
 };
 template <class R>
-struct probe : R, rule_names {}; // a name found in both bases is ambiguous: then R has it
+struct probe : R, rule_names {}; // a name in both bases is ambiguous, which shows that R has it
 } // namespace detail
 
-/// Does the operator have the rule of that name? Asked by name, so that an error inside a rule is not mistaken for its
-/// absence.
+/// True if the operator has a rule `jvp`. It is detected by name, so that an error inside a rule is not mistaken for
+/// its absence.
 template <class Tag>
 concept has_jvp = !requires { &detail::probe<rules<Tag>>::jvp; };
-/// Likewise, of `vjp`.
+/// True if the operator has a rule `vjp`, detected by name.
 template <class Tag>
 concept has_vjp = !requires { &detail::probe<rules<Tag>>::vjp; };
-/// Likewise, of `batch`.
+/// True if the operator has a rule `batch`, detected by name.
 template <class Tag>
 concept has_batch = !requires { &detail::probe<rules<Tag>>::batch; };
-/// Likewise, of `eval`.
+/// True if the operator has a rule `eval`, detected by name.
 template <class Tag>
 concept has_eval = !requires { &detail::probe<rules<Tag>>::eval; };
 
-/// An operator no derivative passes through (comparisons, `argmax`): its result is a constant to `grad` and `jvp`.
+/// An operator through which no derivative passes (comparisons, `argmax`): `grad` and `jvp` treat its result as a
+/// constant.
 template <class Tag>
 concept constant_to_derivatives = requires { requires !rules<Tag>::differentiable; };
 
@@ -212,9 +213,8 @@ constexpr dtype promoted_number() {
 }
 template <class V>
 concept static_varve_value = varve_value<V> && is_ints<decltype(traits<V>::type(std::declval<V const&>()))>;
-/// What an operand is on entry: rank-0 arrays are numbers, and a plain number beside a varve value takes the dtype that
-/// value decides (PyTorch's wrapped numbers). A truth value stays one: it raises no dtype, and some operators refuse
-/// it.
+/// Returns an operand as it enters an operator. A plain number beside static values gets the dtype that the operands
+/// together decide (PyTorch's wrapped numbers). A bool stays one: it raises no dtype, and some operators refuse it.
 template <class... All, class X>
 constexpr decltype(auto) front(X const& x) {
   if constexpr (number<X> && !std::is_same_v<X, bool> && (static_varve_value<All> || ...) &&
@@ -235,21 +235,21 @@ constexpr decltype(auto) taken_for_number(X const& x) {
 } // namespace detail
 namespace detail {
 template <class Op, class... X>
-struct static_shape; // of a result, where the operands are plain: `static_eval.hpp`
+struct static_shape; // dtype and shape of a result of plain operands: `static_eval.hpp`
 }
-/// Base of operator tags whose operands promote to one dtype and which take no attributes: the objects `add`, `sin`,
-/// `where`.
+/// The base of operator tags whose operands promote to one dtype and which take no attributes: the objects `add`,
+/// `sin`, `where`.
 template <class Tag>
 struct promoting_operator {
   template <value... X>
   constexpr auto operator()(X const&... x) const {
     if constexpr (((number<X> || is_array<X>) && ...) && (is_array<X> || ...)) {
-      // Asked here, where messages are shorter than below the door of all calls.
+      // Tested here, where messages are shorter than inside of `dispatch`.
       using asked = detail::static_shape<bound<Tag>, std::remove_cvref_t<decltype(detail::front<X...>(x))>...>;
       if constexpr (!evaluates<asked>) {
         static_assert(never<Tag, X...>, "varve: these operands do not fit this operator: the operator and its operands "
                                         "are named above, the refusal below");
-        static_assert((asked::compute(), true)); // the compiler tells why, and goes on
+        static_assert((asked::compute(), true)); // the compiler reports why, and continues
         return nth<0>(x...);
       } else return bound<Tag>{}(detail::front<X...>(x)...);
     } else {
@@ -261,7 +261,7 @@ struct promoting_operator {
   constexpr auto operator()(X const& x, Y const&...) const {
     return detail::refuse_range<X>(), x;
   }
-  /// A size is a plain number here: what it is taken for.
+  /// Calls the operator with sizes as plain numbers. Symbolic sizes are specialized.
   template <detail::value_or_size... X>
     requires(std::is_same_v<X, extent> || ...)
   constexpr auto operator()(X const&... x) const {
@@ -269,7 +269,7 @@ struct promoting_operator {
   }
 };
 
-/// Higher-order operators carry functions; interpreters treat them by rules of their own.
+/// True for higher-order operators. They carry functions, and interpreters process them by separate rules.
 template <class Op>
 inline constexpr bool is_hop = false;
 

@@ -12,11 +12,13 @@
 
 namespace varve {
 
-/// `f(begin, end)` over parts of [begin, end) of at least `grain`, on as many threads as the machine has; each runs
-/// under the modes, keys and transforms of the caller
-/// (`at::parallel_for`). Modes that are on must bear calls from several threads. Under a transform that records
-/// (`grad`, `make_fx`) all runs on the calling thread. The first exception is thrown again when all parts have ended.
-/// Not part of the umbrella header, since it needs <thread>.
+/// Calls `f(begin, end)` for parts of [begin, end) on several threads, by default as many as the machine has
+/// (`at::parallel_for`). There is at most one part per thread, and at most one per `grain` elements, rounded up. Each
+/// part runs under the modes, keys and transforms of the caller; modes that are on must allow calls from several
+/// threads. Under a transform that records (`grad`, `make_fx`) everything runs on the calling thread.
+///
+/// If parts throw, rethrows the exception of the first of them in order, after all have ended. Not part of the umbrella
+/// header, because it needs <thread>.
 template <class F>
 void parallel_for(index_t begin, index_t end, index_t grain, F const& f,
                   unsigned threads = std::thread::hardware_concurrency()) {
@@ -32,12 +34,12 @@ void parallel_for(index_t begin, index_t end, index_t grain, F const& f,
       restored const here(state);
       f(begin + n * k / parts, begin + n * (k + 1) / parts);
     };
-    bool const before = std::exchange(loop::runs_a_part, true); // operators in it are not shared again
+    bool const before = std::exchange(loop::runs_a_part, true); // operators inside are not shared again
     detail::attempt<void>(part, [&] { thrown[static_cast<std::size_t>(k)] = std::current_exception(); });
     loop::runs_a_part = before;
   };
   {
-    std::vector<std::jthread> others; // joined at the end, also when starting one fails
+    std::vector<std::jthread> others; // joined at the end, even if starting one fails
     for (index_t k = 1; k < parts; ++k) others.emplace_back(run, k);
     run(0);
   }

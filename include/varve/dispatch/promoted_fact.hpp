@@ -4,7 +4,7 @@
 
 namespace varve::detail {
 
-/// Is a value a plain number, seen through transforms or not?
+/// True if a value is a plain number, seen through transforms or not.
 template <class V>
 constexpr bool is_plain_number_type() {
   if constexpr (is_seen<V>)
@@ -13,7 +13,7 @@ constexpr bool is_plain_number_type() {
 }
 template <class V>
 inline constexpr bool is_plain_number = is_plain_number_type<V>();
-/// What promotion looks at of a value: {dtype, class}, as `dtype_sum` takes them.
+/// Returns what dtype promotion needs from a value: {dtype, class}, as `dtype_sum` takes them.
 template <value V>
 constexpr auto promoted_fact(V const& v) {
   if constexpr (is_plain_number<V>) return on_dims([](dims const& t) { return dims{t[0], 0}; }, type_fact(v));

@@ -5,12 +5,12 @@
 namespace varve {
 
 namespace detail {
-/// The transforms at work on all threads, by identity, so that a value of one of them is told from a value of a
-/// transform that has ended. A layer has one place in the table, and entering it costs three memory accesses. Of two
-/// layers with one place, which is rare, the later is found.
+/// The transforms that run on all threads, by identity. They distinguish a value of a running transform from a value of
+/// one that has ended. A layer has one entry in the table, and entering it takes three memory accesses. If two layers
+/// share an entry, which is rare, the later one is found.
 class working_layers {
 public:
-  /// The identity, or 0 when the layer is there already.
+  /// Enters a layer. Returns its identity, or 0 if it is in the table already.
   static std::uint64_t enter(std::uint64_t id) {
     place& p = place_of(id);
     if (p.id.load(std::memory_order_relaxed) == id) return 0;
@@ -19,7 +19,7 @@ public:
     return id;
   }
   static void leave(std::uint64_t id) { place_of(id).id.compare_exchange_strong(id, 0, std::memory_order_relaxed); }
-  /// Is a layer at work on another thread, whose state this one has not been given?
+  /// True if a layer runs on another thread, and this thread does not use the state of another one.
   static bool elsewhere(std::uint64_t id) {
     place& p = place_of(id);
     return p.id.load(std::memory_order_acquire) == id && p.on.load(std::memory_order_relaxed) != &this_thread_state &&
@@ -39,7 +39,7 @@ private:
 };
 } // namespace detail
 
-/// Puts a layer on a stack for the life of the object.
+/// A scope with a layer on top of a stack.
 class pushed {
 public:
   pushed(layer_stack& stack, layer& l) : stack_(stack), saved_(stack.top) {
@@ -47,7 +47,7 @@ public:
     if (stack.key == dispatch_key::transform) entered_ = detail::working_layers::enter(l.id);
     detail::set_top(stack_, &l);
   }
-  /// Gives a layer its place and identity ahead of being pushed.
+  /// Sets the position and identity of a layer before it is pushed.
   static void name(layer& l, layer_stack const& stack) {
     l.below = stack.top;
     l.level = stack.top ? stack.top->level + 1 : 1;
@@ -67,11 +67,12 @@ private:
 };
 
 namespace detail {
-/// Puts a layer back on its stack around a function that it handed down, as it stood before.
+/// A scope in which a layer is back on its stack, while a function that it passed down runs. The stack is restored on
+/// exit.
 class reentered {
 public:
   reentered(layer_stack& stack, layer& l) : stack_(stack), layer_(l), top_(stack.top), below_(l.below) {
-    if (l.below != stack.top) l.below = stack.top; // another thread may be reading it
+    if (l.below != stack.top) l.below = stack.top; // not written needlessly: another thread may be reading it
     set_top(stack_, &l);
   }
   reentered(reentered const&) = delete;

@@ -8,16 +8,16 @@
 
 namespace varve::detail {
 
-/// A function that a library registered, erased: kept by the registry.
+/// A type-erased function that a library registered, kept by the registry.
 struct kept_function {
   void const* type;
   void (*destroy)(kept_function*);
-  /// Would registering the other one again be the same as keeping this one? Null for types whose values cannot be
-  /// compared.
+  /// Returns true if keeping this function is the same as registering the other one. Null for types whose values cannot
+  /// be compared.
   bool (*equals)(kept_function const*, kept_function const*);
 };
 template <class F>
-inline constexpr char type_of_function = 0; // its address tells types apart
+inline constexpr char type_of_function = 0; // its address identifies the type
 template <class F>
 struct kept_function_of : kept_function {
   F f;
@@ -39,7 +39,7 @@ struct end_of_function {
 };
 using function_owner = std::unique_ptr<kept_function, end_of_function>;
 
-/// One kernel, fallthrough, fallback or rule that a library registered. `kernel` without a call means fallthrough.
+/// A kernel, fallthrough, fallback or rule that a library registered. A record without a function is a fallthrough.
 struct registration_record {
   void const* library = nullptr;
   dispatch_key key = dispatch_key::undefined;
@@ -47,7 +47,7 @@ struct registration_record {
   interpreter_rule rule;
 };
 
-/// Does an operator only compute: it writes into nothing, and its results lie in memory of their own?
+/// True if an operator only computes: it writes into nothing, and its results have memory of their own.
 inline bool only_computes(operator_schema const& s) {
   bool r = true;
   for (auto const* list : {&s.arguments, &s.results})
@@ -55,11 +55,11 @@ inline bool only_computes(operator_schema const& s) {
   return r;
 }
 
-/// An operator that a library defined: it has a name and a schema, all else is registered. If it only computes it is
-/// one of graphs too, whose shape its kernels alone know.
+/// An operator that a library defined. It has a name and a schema; everything else is registered. If it only computes,
+/// graphs can contain it, but only its kernels determine its shape.
 struct defined_operator {
   std::string name, schema;
-  void const* library = nullptr; // null: it has ended
+  void const* library = nullptr; // null if it has ended
   std::atomic<dispatch_table const*> registered{nullptr};
   op_handle node;
   op_table table;
@@ -75,55 +75,56 @@ struct defined_operator {
   }
 };
 
-/// What all libraries of the process registered, and the tables made of it.
+/// The registrations of all libraries of the process, and the tables made from them.
 ///
-/// Calls read tables without a lock and without leaving a trace, so nobody can know when the last reader of a table or
-/// the last call in a kernel has gone. Therefore nothing that was published is changed (DK-13) or freed; instead it is
-/// found again. Kept until the process ends are
+/// Calls read tables without a lock and without leaving a trace. So nothing shows when the last reader of a table or
+/// the last call of a kernel has ended. Therefore nothing that was published is changed or freed; instead it is used
+/// again. The registry keeps until the process ends:
 /// - every table once: operators with the same kernels share it, and registering the same again finds it;
-/// - every function once: those of equal type and bytes are one. Those that are not trivially copyable, or that calls
-/// change, are kept each time they are registered;
-/// - every operator that was defined, once per name and schema: defining it again revives it.
-/// So a program that registers and takes back the same things in a loop does not grow. An operator without a
+/// - every function once: functions of equal type and bytes are one. Functions that are not trivially copyable, or that
+///   calls change, are kept each time they are registered;
+/// - every defined operator, once per name and schema: defining it again revives it.
+///
+/// A program that registers and removes the same things in a loop therefore does not grow. An operator without a
 /// registration has no table, and keeps its fast path.
 ///
-/// (A template only to cost nothing unless used.)
+/// (A template only so that it costs nothing unless used.)
 template <class T = void>
 class registry {
 public:
   static registry& instance();
-  /// How much is kept: for tests.
+  /// The numbers of objects that are kept, for tests.
   struct counts {
     std::size_t tables, functions, operators;
     bool operator==(counts const&) const = default;
   };
   counts kept();
 
-  /// Defines an operator; null when there is one of that name. Nobody else can define it in between.
+  /// Defines an operator, or returns null if there is one of that name. No other thread can define it in between.
   op_table const* define(void const* library, std::string const& name, operator_schema const& s);
   /// Registers a kernel, fallthrough or rule of an operator.
   void add(op_table const* op, registration_record r, function_owner f = nullptr);
   void add_fallback(registration_record r, function_owner f = nullptr);
-  /// Takes back what a library registered. What holds the handle of an operator that it defined may still call it, and
-  /// is told that it has no kernel.
+  /// Removes what a library registered. Code with the handle of an operator that the library defined may still call it;
+  /// the call then throws an error that there is no kernel.
   void remove(void const* library);
 
 private:
   template <class X>
-  using many = std::vector<dependent<X, T>>; // else compilers instantiate it, used or not
+  using many = std::vector<dependent<X, T>>; // dependent on T, or compilers would instantiate it unused
   using slot = std::atomic<dispatch_table const*>*;
-  /// The registrations of one operator, by the slot that all its tables share.
+  /// The registrations of one operator, identified by the slot that points to its current table.
   struct entry {
     slot table;
-    bool defined; // by a library: nothing is built in
+    bool defined; // by a library, so that no kernel is built in
     many<registration_record> records;
   };
 
   entry& of(slot s);
   defined_operator* definition(op_table const* t);
-  /// Keeps the function of a record: the one given, or an equal one that is there already.
+  /// Keeps the function of a record: the given one, or an equal one that is kept already.
   void keep(registration_record& r, function_owner& f);
-  /// The table of that content, for ever.
+  /// Returns the one table with that content, which is kept until the process ends.
   dispatch_table const* shared(dispatch_table const& t);
   void rebuild_all();
   void rebuild(entry& e);
@@ -131,7 +132,7 @@ private:
   static kernel_inventory kernels_of_records(entry const& e);
   kernel_inventory fallbacks_of_all() const;
   static boxed_kernel const* registered(entry const& e, dispatch_key k);
-  /// What stands at a key for which `resolve` decided so.
+  /// Returns the kernel of a key for which `resolve` returned `where`.
   boxed_kernel kernel_of(entry const& e, dispatch_key k, resolution where) const;
 
   many<std::unique_ptr<entry>> entries_;
@@ -294,7 +295,7 @@ kernel_inventory registry<T>::kernels_of_records(entry const& e) {
     if (r.rule.call) continue;
     r.kernel.call ? kernels.add(r.key) : kernels.skip(r.key);
   }
-  // varve's own operators have a gradient: fallbacks at autograd are for those of libraries.
+  // varve's own operators have gradients; fallbacks at autograd are for operators of libraries.
   if (!e.defined && !kernels.autograd && !kernels.composite_implicit)
     for (int i = 1; i < dispatch_key_count; ++i)
       if (auto const k = static_cast<dispatch_key>(i); is_autograd(k) && !kernels.has(k)) kernels.skip(k);

@@ -6,7 +6,7 @@
 
 namespace varve {
 
-/// Which kernels an operator (or, for fallbacks, every operator) has: registered for single keys, for aliases, or as
+/// The kernels of an operator or, for fallbacks, of every operator: registered for single keys, for aliases, or as
 /// fallthrough.
 struct kernel_inventory {
   std::uint32_t direct = 0; ///< bit k: a kernel for runtime key k
@@ -21,7 +21,7 @@ struct kernel_inventory {
     return direct & (bit(dispatch_key::cpu) | bit(dispatch_key::other) | bit(dispatch_key::private_use) |
                      bit(dispatch_key::meta));
   }
-  /// Notes a kernel for a key, aliases included.
+  /// Adds a kernel for a key, aliases included.
   constexpr kernel_inventory& add(dispatch_key k) {
     if (k == dispatch_key::autograd) autograd = true;
     else if (k == dispatch_key::composite_implicit) composite_implicit = true;
@@ -34,7 +34,7 @@ struct kernel_inventory {
   constexpr bool operator==(kernel_inventory const&) const = default;
 };
 
-/// Where the kernel of an operator for one key comes from.
+/// The origin of the kernel of an operator for one key.
 enum class resolution : std::uint8_t {
   missing,
   direct,
@@ -43,11 +43,11 @@ enum class resolution : std::uint8_t {
   composite_implicit,
   autograd,
   fallback,    ///< the kernel that all operators share at the key
-  fallthrough, ///< none: the key is passed over
-  ambiguous    ///< `autograd_other` with a composite and a backend kernel: neither is right for all (DK-6)
+  fallthrough, ///< no kernel: the key is skipped
+  ambiguous    ///< `autograd_other` with a composite and a backend kernel: neither is right for all
 };
 
-/// The one rule by which a kernel is found, for static stacks and for tables of tensors alike (DK-5).
+/// Returns the origin of an operator's kernel for a key. Static stacks and tables of tensors use this same rule.
 constexpr resolution resolve(kernel_inventory const& op, kernel_inventory const& fallbacks, dispatch_key k) {
   if (op.skips(k)) return resolution::fallthrough;
   if (op.has(k)) return resolution::direct;
@@ -56,8 +56,8 @@ constexpr resolution resolve(kernel_inventory const& op, kernel_inventory const&
     if (op.composite_explicit) return resolution::composite_explicit;
   }
   if (is_backend(k) || is_autograd(k)) {
-    // An autograd key takes the composite when the backend beneath has no kernel of its own, whose gradient another
-    // would be.
+    // An autograd key uses the composite only if its backend has no kernel of its own, because that kernel would have
+    // another gradient.
     dispatch_key const beneath =
         is_backend(k) ? k
                       : static_cast<dispatch_key>(static_cast<int>(dispatch_key::cpu) + static_cast<int>(k) -
@@ -73,7 +73,7 @@ constexpr resolution resolve(kernel_inventory const& op, kernel_inventory const&
   return resolution::missing;
 }
 
-/// Keys at which a call of the operator stops: all but its fallthroughs (DK-7).
+/// Returns the keys at which a call of the operator stops: all except its fallthroughs.
 constexpr dispatch_key_set stops_of(kernel_inventory const& op, kernel_inventory const& fallbacks) {
   dispatch_key_set s;
   for (int k = 1; k < dispatch_key_count; ++k)
@@ -82,7 +82,8 @@ constexpr dispatch_key_set stops_of(kernel_inventory const& op, kernel_inventory
   return s;
 }
 
-/// What every operator has without registration: nothing happens at these keys.
+/// The fallbacks of every operator without registration: nothing happens at the keys of the first list, and kernels
+/// that all operators share run at those of the second.
 inline constexpr kernel_inventory built_in_fallbacks = [] {
   kernel_inventory f;
   for (dispatch_key k : {dispatch_key::functionalize, dispatch_key::inplace_or_view, dispatch_key::autograd_cpu,
@@ -98,8 +99,8 @@ inline constexpr kernel_inventory built_in_fallbacks = [] {
 /// The kernels of an operator that is defined by its rules.
 inline constexpr kernel_inventory built_in_kernels = kernel_inventory{}.add(dispatch_key::cpu).add(dispatch_key::meta);
 
-/// The key a call stops at: (keys of the arguments and of the thread, less those excluded), fallthroughs left out, the
-/// highest (DK-2).
+/// Returns the key at which a call stops: the highest key of the arguments and the thread that is neither excluded nor
+/// a fallthrough.
 constexpr dispatch_key key_of_call(dispatch_key_set arguments, dispatch_key_set included, dispatch_key_set excluded,
                                    dispatch_key_set stops) {
   return (((arguments | included) - excluded) & stops).highest();

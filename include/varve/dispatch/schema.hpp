@@ -11,7 +11,7 @@ namespace varve {
 /// One argument or result of an operator in PyTorch's notation: `Tensor(a!) self`, `int[] dim`, `bool keepdim=False`.
 struct schema_argument {
   std::string type, name, default_value;
-  /// The alias set, `a` in `Tensor(a!)`; empty for fresh values.
+  /// The alias set, such as `a` in `Tensor(a!)`. Empty for values with memory of their own.
   std::string alias;
   bool mutated = false, keyword_only = false;
 
@@ -19,16 +19,16 @@ struct schema_argument {
   bool operator==(schema_argument const&) const = default;
 };
 
-/// What an operator takes and gives: `name(arguments) -> results`, as PyTorch writes it.
+/// The schema of an operator in PyTorch's notation: `name(arguments) -> results`.
 struct operator_schema {
   std::string name;
   std::vector<schema_argument> arguments, results;
 
   bool operator==(operator_schema const&) const = default;
-  /// Reads a schema; `value_error` shows what was expected where.
+  /// Reads a schema. Throws `value_error`, which shows what was expected and where.
   template <class S = operator_schema>
   static S parse(std::string_view text);
-  /// Number of tensor arguments, which are operands, and of others, which are attributes.
+  /// Returns the number of tensor arguments, which are operands; `attributes` returns the number of the others.
   int operands() const {
     int n = 0;
     for (auto const& a : arguments) n += a.is_tensor();
@@ -40,7 +40,7 @@ struct operator_schema {
       if (a.mutated) return true;
     return false;
   }
-  /// Index among the operands of the one whose memory result r shares, or -1.
+  /// Returns the index among the operands of the one whose memory result r shares, or -1.
   int aliased_operand(int r) const {
     std::string const& set = results[static_cast<std::size_t>(r)].alias;
     int k = 0;
@@ -52,7 +52,8 @@ struct operator_schema {
     return -1;
   }
 };
-/// The text that `operator_schema::parse` reads back. (Like it a template only to cost nothing unless used.)
+/// Returns the text that `operator_schema::parse` reads back. (Both are templates only so that they cost nothing unless
+/// used.)
 template <class = void>
 std::string to_string(operator_schema const& s);
 
@@ -128,7 +129,7 @@ private:
       a.mutated = accept("!");
       expect(")");
     }
-    bool const of_optional = accept("?["); // Tensor?[]
+    bool const of_optional = accept("?["); // as in `Tensor?[]`
     if (of_optional) a.type += "?";
     if (of_optional || accept("[")) {
       a.type += "[" + (accept("]") ? "]" : word("a count") + "]");
@@ -140,7 +141,7 @@ private:
     if (named && accept("=")) a.default_value = default_value();
     return a;
   }
-  /// A word, a list of numbers, or a text in quotation marks.
+  /// Reads a word, a list of numbers, or a text in quotation marks.
   std::string default_value() {
     skip();
     std::size_t const from = at_;

@@ -5,8 +5,8 @@
 #include <varve/dispatch/schema.hpp>
 
 /// @file
-/// Schemas of calls whose operator has none that fits all of them: made from values that are, or could be, its
-/// arguments (HO-18).
+/// Schemas of calls whose operator has no single schema that fits all of them. They are made from values that are, or
+/// could be, its arguments.
 namespace varve {
 
 namespace detail {
@@ -15,7 +15,7 @@ concept list_of_values = is_tree_node<V> || std::is_same_v<V, boxed_args>;
 template <class V>
 concept graph_like = std::is_same_v<V, boxed_function> || requires(V const& v) { v.nodes, v.edges, v.regions; };
 
-/// The kind of one value, as schemas write it.
+/// Returns the kind of a value, as schemas write it.
 template <class V>
 std::string kind_of(V const& v) {
   if constexpr (std::is_same_v<V, bool>) return "bool";
@@ -57,8 +57,8 @@ inline schema_argument argument_of(std::string type, std::string name = "") {
   return a;
 }
 
-/// The schema of a call with so many functions, operands and results. (A template, like its siblings, only to cost
-/// nothing unless used.)
+/// Returns the schema of a call with a number of functions, operands and results. (A template, as are the functions
+/// around it, only so that it costs nothing unless used.)
 template <class S = operator_schema>
 S schema_of_call(char const* name, hop_signature const& of, attributes const& at, int functions, int operands,
                  int results) {
@@ -93,11 +93,13 @@ S schema_of_call(char const* name, hop_signature const& of, attributes const& at
 }
 } // namespace detail
 
-/// An argument or result as a schema has it, from a value that could be it: `bool`, `int`, `float`, `str`, `Tensor` (of
-/// tensors, arrays, proxies and other values), `GraphModule` (of a `boxed_function` or a graph), `SymInt` (of a
-/// symbolic size), or a list of values of one kind, as `Tensor[2]` or `int[3]`. With it schemas are put together:
-/// `operator_schema{"twice", {example_of(x, "x", true), example_of(3, "n")}, {example_of(y)}}`. `mutated`: the operator
-/// writes into it. Errors: `value_error` for lists of several kinds, and empty ones.
+/// Returns an argument or result of a schema, made from a value that could be it. Its type is `bool`, `int`, `float` or
+/// `str`; `Tensor` for tensors, arrays, proxies and other values; `GraphModule` for a `boxed_function` or a graph;
+/// `SymInt` for a symbolic size. A list of values of one kind has a type such as `Tensor[2]` or `int[3]`. `mutated`:
+/// the operator writes into it.
+///
+/// Schemas are made of such arguments: `operator_schema{"twice", {example_of(x, "x", true), example_of(3, "n")},
+/// {example_of(y)}}`. Throws `value_error` for empty lists and lists of several kinds.
 template <class V>
 schema_argument example_of(V const& v, std::string name = "", bool mutated = false) {
   schema_argument a;
@@ -117,11 +119,11 @@ schema_argument example_of(V const& v, std::string name = "", bool mutated = fal
   return a;
 }
 
-/// The schema of a call of a higher-order operator with operands `x` and results `y`, by the signature of the operator:
-/// `while_loop(GraphModule cond_fn, GraphModule body_fn, Tensor[2] carried_inputs, Tensor[1] additional_inputs) ->
-/// (Tensor, Tensor)`. One without a signature counts as functional: its functions, operands and attributes are listed
-/// as they come. `value_error` when the call does not fit the signature. (HO-18; `schema_of(graph, node)` of a recorded
-/// call.)
+/// Returns the schema of a call of a higher-order operator with operands `x` and results `y`, by the signature of the
+/// operator: `while_loop(GraphModule cond_fn, GraphModule body_fn, Tensor[2] carried_inputs, Tensor[1]
+/// additional_inputs) -> (Tensor, Tensor)`. An operator without a signature counts as functional: its functions,
+/// operands and attributes are listed in order. Throws `value_error` if the call does not fit the signature. For a
+/// recorded call use `schema_of(graph, node)`.
 template <class T = boxed_args>
 operator_schema schema_of(boxed_hop const& call, T const& x, T const& y) {
   return detail::schema_of_call<>(call.name(), call.op->signature(), call.at, static_cast<int>(call.functions.size()),

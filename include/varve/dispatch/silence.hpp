@@ -5,16 +5,17 @@
 #include <type_traits>
 
 /// @file
-/// When operators with effects (`op_kind::effect`) do nothing: while a function is traced, since who runs the graph
-/// acts, and, of those that only tell, while a function runs again for its gradient, since they told the first time.
+/// When operators with effects (`op_kind::effect`) do nothing. While a function is traced, none of them acts: running
+/// the graph does. While a function runs again for its gradient, effects on whose result nothing depends (`only_tells`)
+/// do not act: they did the first time.
 namespace varve::detail {
 
-/// How many traces of this thread are running an operator with an effect for its shape.
+/// The number of traces on this thread that currently run an operator with an effect only for its shape.
 inline constinit thread_local int unacted = 0;
-/// How many functions of this thread run again what has run before.
+/// The number of functions on this thread that currently run again.
 inline constinit thread_local int reruns = 0;
 
-/// Counts one of these for its life; the compiler, which has no threads, does not.
+/// A scope that increments a counter. It does nothing in constant expressions, where there are no threads.
 template <int& (*Counter)()>
 class silence {
 public:
@@ -35,10 +36,10 @@ inline int& count_of_reruns() { return reruns; }
 using unacted_scope = silence<&count_of_unacted>;
 using rerun_scope = silence<&count_of_reruns>;
 
-/// Does an effect with these rules only tell: does nothing depend on what it gives?
+/// True if nothing depends on the result of an effect with these rules.
 template <class R>
 inline constexpr bool only_tells = requires { requires R::only_tells; };
-/// Does an effect with these rules do nothing now?
+/// True if an effect with these rules does nothing now.
 template <class R>
 bool is_silent() {
   return unacted > 0 || (only_tells<R> && reruns > 0);

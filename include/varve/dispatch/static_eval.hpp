@@ -37,7 +37,7 @@ struct static_result {
 };
 } // namespace detail
 
-/// Type of the result of an operator on static values: its `shape` rule evaluated by the compiler.
+/// The type of the result of an operator on static values: its `shape` rule, evaluated at compile time.
 template <class Op, class... X>
 using static_result = detail::static_result<Op, X...>;
 
@@ -58,14 +58,15 @@ constexpr auto strided_of(V& v) {
   return strided<element_of<V>>{data_of(v), S::value.sizes, contiguous_strides(S::value.sizes)};
 }
 
-/// Element `i` of an operand that is repeated when it has only one.
+/// Returns element `i` of an operand. The element of an operand that has only one is repeated.
 template <class V>
 constexpr auto flat_element(V const& v, index_t i) {
   if constexpr (number<V>) return v;
   else return v.data[V::count == 1 ? 0 : i];
 }
 
-/// The kernel of an operator whose first operand is a condition: 0.5 holds among integers as well.
+/// Calls the kernel of an operator whose first operand is a condition. The condition becomes a bool first, so that 0.5
+/// is true beside integers too.
 template <class R, class C, class E, class P, class... X>
 constexpr E kernel_of_condition(P const& p, X const&... x) {
   return static_cast<E>(R::kernel(static_cast<C>(static_cast<bool>(p)), static_cast<C>(x)...));
@@ -103,15 +104,15 @@ constexpr auto evaluate_pointwise(X const&... x) {
 }
 } // namespace detail
 
-/// Computes an operator on static values, in constant expressions or at run time: elementwise operators by their
-/// `kernel`, views by copying along their `layout_of`, all others by `compute(attributes, result, operands...)`.
+/// Computes an operator on static values, in constant expressions or at run time. Elementwise operators run their
+/// `kernel`, views copy along their `layout_of`, and all others run `compute(attributes, result, operands...)`.
 template <class Op, class... X>
 constexpr auto evaluate_static(Op const&, X const&... x) {
   using R = rules<typename Op::tag>;
   if constexpr (!evaluates<detail::static_shape<Op, X...>>) {
     static_assert(never<Op, X...>, "varve: these operands do not fit this operator: the operator and its operands are "
                                    "named above, the refusal below");
-    static_assert((detail::static_shape<Op, X...>::compute(), true)); // the compiler tells why, and goes on
+    static_assert((detail::static_shape<Op, X...>::compute(), true)); // the compiler reports why, and continues
     return nth<0>(x...);
   } else if constexpr (R::kind == op_kind::pointwise) {
     return detail::evaluate_pointwise<Op>(x...);

@@ -29,13 +29,13 @@ constexpr char const* schema_of() {
   if constexpr (requires { R::schema; }) return R::schema;
   else return "";
 }
-/// What the checks of a call, and its result without data, ask of an operator's rules: these functions exist once for
-/// all operators.
+/// The rules of an operator that are needed to check a call and to make its result without data. The functions that use
+/// them exist once for all operators.
 struct call_rules {
   char const* name;
   char const* schema;
   int facts, least;
-  /// Null of rules that say nothing of attributes.
+  /// Returns checked and completed attributes. Null for rules that do not check attributes.
   attributes (*checked)(attributes const& at, meta const* in);
   meta (*shape)(attributes const& at, meta const* in, int count);
   bool writes, compares;
@@ -66,12 +66,12 @@ inline constexpr call_rules call_rules_of{Tag::op_name,
                                           rules<Tag>::kind == op_kind::mutation,
                                           std::is_base_of_v<comparing_operator<Tag>, Tag> ||
                                               std::is_base_of_v<extreme_operator<Tag>, Tag>};
-/// The attributes of a call by name, or of a node, as `rules<>::checked` has them; `dispatch_error` for a wrong number
-/// of them.
+/// Returns the attributes of a call by name, or of a node, as `rules<>::checked` completes them. Throws
+/// `dispatch_error` for a wrong number of attributes.
 attributes checked_call(call_rules const& op, attributes const& at, boxed_args const& x);
-/// The result without data, by the `shape` rule; of an operator that writes, its first operand.
+/// Returns the result without data, by the `shape` rule. An operator that writes returns its first operand.
 tensor meta_of_call(call_rules const& op, attributes const& at, boxed_args const& x);
-/// The rules of an operator instantiated on tensors: the same text as for static values.
+/// The rules of an operator instantiated on tensors, from the same source text as for static values.
 template <class Tag, int Facts>
 struct erased {
   using R = rules<Tag>;
@@ -131,7 +131,7 @@ struct erased {
   VARVE_COLD static tensor meta_of_result(attributes const& at, boxed_args const& x) {
     if constexpr (has_layout<R> && R::kind == op_kind::view && !requires { &R::make; }) {
       layout const l = R::layout_of(at, x[0].where());
-      if (l.expressible) return x[0].with_layout(l, !constant_to_derivatives<Tag>); // `detach` gives no view
+      if (l.expressible) return x[0].with_layout(l, !constant_to_derivatives<Tag>); // no view from `detach`
     }
     tensor y = meta_of_call(call_rules_of<Tag, Facts>, at, x);
     if constexpr (R::kind == op_kind::mutation) {
@@ -152,7 +152,7 @@ constexpr saved_values saved_of() {
   else return {};
 }
 
-/// ... where attributes tell; null where they do not.
+/// Returns the rule `saved_by` of an operator whose attributes decide what is saved; null for others.
 template <class R>
 constexpr auto saved_by_of() -> saved_values (*)(attributes const&) {
   if constexpr (requires(attributes const& at) { R::saved_by(at); }) return &R::saved_by;
@@ -161,7 +161,8 @@ constexpr auto saved_by_of() -> saved_values (*)(attributes const&) {
 
 template <class Tag, int Facts>
 constexpr op_table const* functional_of();
-/// May an operator see complex operands? Those of a user refuse what they have no kernel for, as those of varve would.
+/// True if an operator may receive complex operands. Operators of users may, since they refuse dtypes without a kernel
+/// themselves.
 template <class Tag>
 constexpr bool takes_complex() {
   using R = rules<Tag>;
@@ -177,7 +178,7 @@ constexpr pointwise_info const* pointwise_of() {
 template <class Tag>
 inline constinit std::atomic<dispatch_table const*> registered{nullptr};
 
-/// Tables register themselves by name when a program first contains them.
+/// An entry of the list of all tables. A table adds itself from the start of a program that contains it.
 struct table_entry {
   op_table const* table;
   table_entry* next;
@@ -186,7 +187,7 @@ inline table_entry*& first_table() {
   static table_entry* first = nullptr;
   return first;
 }
-/// Held while the list of tables, or what is registered for them, is read or changed.
+/// The lock that is held while the list of tables, or what is registered for them, is read or changed.
 inline constinit spin_lock lock_of_tables;
 struct table_registration {
   table_entry entry;
@@ -228,7 +229,8 @@ constexpr op_table const* detail::functional_of() {
 namespace detail {
 template <class Tag, int Facts>
 VARVE_FIRST inline table_registration const registration{&table<Tag, Facts>};
-/// The table of an operator, known to `ops::find` from the start of the program that contains it, before its statics.
+/// Returns the table of an operator. `ops::find` knows it from the start of a program that contains it, before the
+/// program's static objects are initialized.
 template <class Tag, int Facts>
 op_table const* defined_table() {
   (void)&registration<Tag, Facts>;
@@ -236,15 +238,16 @@ op_table const* defined_table() {
     (void)&registration<typename rules<Tag>::functional, Facts>; // `functionalize` may put it into a graph
   return &table<Tag, Facts>;
 }
-/// Rules of varve that say `in_headers` are compiled where they are used: they need what the library is not linked to.
+/// True for rules of varve with `in_headers`, which are compiled where they are used: they need something that the
+/// library is not linked to.
 template <class Tag>
 concept in_headers = requires { rules<Tag>::in_headers; };
-/// Is an operator in the compiled library, and called there?
+/// True if an operator is in the compiled library and called there.
 template <class Tag>
 inline constexpr bool in_library = VARVE_COMPILED && declared::by_varve<Tag>() && !in_headers<Tag>;
 
-/// An operator of varve as the compiled library has it. Of a user's tag in namespace varve it has none: the names of
-/// the functions are what the linker says.
+/// An operator of varve in the compiled library. The library has none for a user's tag in namespace varve: then the
+/// linker's message shows the names of the functions, which explain the error.
 template <class Tag, int Facts, std::size_t Arity = static_cast<std::size_t>(rules<Tag>::arity)>
 struct library_operator {
   using bound_type = decltype(rebound<Tag, Facts>(no_attributes));
@@ -265,7 +268,8 @@ op_table const* registered_table() {
     return library_operator<Tag, Facts>::table_since_users_tags_are_not_in_namespace_varve();
   else return defined_table<Tag, Facts>();
 }
-/// The lock must be held. Of operators with the same name, that of varve.
+/// Returns the table of the operator with a name, or null. If several have the name, returns that of varve. The lock
+/// must be held.
 inline op_table const* table_named(char const* name) {
   op_table const* found = nullptr;
   if (std::strncmp(name, "aten::", 6) == 0) name += 6;
@@ -274,8 +278,8 @@ inline op_table const* table_named(char const* name) {
       found = e->table;
   return found;
 }
-/// The table of an operator in a graph; null when it is not known for tensors. Those of varve go by name, others by
-/// identity.
+/// Returns the table of an operator in a graph, or null if it is not known for tensors. Operators of varve are found by
+/// name, others by identity.
 inline op_table const* table_of(op_handle const& op) {
   spin_lock::held const on(lock_of_tables);
   for (auto* e = first_table(); e; e = e->next) {
@@ -295,12 +299,13 @@ inline op_table const* ops::find(char const* name) {
 
 #if VARVE_DEFINES
 namespace varve::detail {
-/// Comparisons and extrema compute in one integer dtype; the public functions see to an operand of rank 0 that it
-/// cannot hold (`integer_range.hpp`), a call by name does not, and refuses it.
+/// Refuses an operand of rank 0 that the integer dtype of the other one cannot represent. Comparisons and extrema
+/// compute in one integer dtype. The public functions convert such operands (`integer_range.hpp`), but a call by name
+/// does not.
 VARVE_COLD VARVE_LIBRARY void refuse_narrowed(char const* op, tensor const& v, tensor const& beside) {
   dtype const into = beside.dtype();
   if (category(v.dtype()) != 1 || category(into) != 1 || promote_types(v.dtype(), into) == into) return;
-  if (v.dim() != 0 || (beside.dim() == 0 && (!v.is_number() || beside.is_number()))) return; // both have a say
+  if (v.dim() != 0 || (beside.dim() == 0 && (!v.is_number() || beside.is_number()))) return; // both influence the dtype
   bool const known = v.has_data() && !v.is_wrapped();
   if (std::int64_t const n = known ? v.item<std::int64_t>() : 0; known && n >= least_of(into) && n <= greatest_of(into))
     return;

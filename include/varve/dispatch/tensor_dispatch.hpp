@@ -12,7 +12,7 @@ template <>
 inline constexpr bool is_tensor_base<tensor> = true;
 
 namespace detail {
-/// An operand as a tensor: plain numbers and arrays are boxed.
+/// Returns an operand as a tensor; plain numbers and arrays are boxed.
 inline tensor const& as_tensor(tensor const& t) { return t; }
 template <number T>
 tensor as_tensor(T v) {
@@ -23,19 +23,20 @@ tensor as_tensor(array<T, D...> const& a) {
   return tensor::from_data(a.data, ints<D...>::to_dims());
 }
 
-/// Keys of a call: those of its operands and of the thread. Without any backend it is one of this process's memory, as
-/// a factory's.
+/// Returns the keys of a call: those of its operands and of the thread, except the excluded ones. A call without any
+/// backend is on memory of this process, as for factories.
 dispatch_key_set keys_of_call(boxed_args const& x);
-/// The slow door: the highest key of the call decides.
+/// Dispatches a call by its highest key. This is the slow path.
 tensor call_boxed(boxed_op const& op, boxed_args const& x);
 
-/// Keys that the fast path may pass over, since no operator stops at them unless a kernel was registered.
+/// All keys except the default ones. The fast path may skip the default keys, because no operator stops at them unless
+/// a kernel is registered.
 inline constexpr unsigned watched = ~default_keys.bits;
 
-/// Is there, of all that could watch a call, only one that writes it down: eager autograd, or a single level of `grad`?
-/// Then the kernel may run at once on what the operands hold below it, which `x` becomes.
+/// True if only one recorder watches a call: eager autograd, or a single level of `grad`. Then `x` becomes what the
+/// operands contain below it, on which the kernel may run at once.
 bool opened_for_one_recorder(tensor const** x, int n);
-/// Has the one recorder write down what was done.
+/// Makes the one recorder record a call that was computed.
 VARVE_INLINE void record_done(boxed_op const& op, tensor& y, tensor const* const* of, tensor const* const* below,
                               int n) {
   if (!this_thread_state.included.bits) return autograd_kernels.load(std::memory_order_acquire)->record(op, y, {of, n});
@@ -43,41 +44,43 @@ VARVE_INLINE void record_done(boxed_op const& op, tensor& y, tensor const* const
   l.kind->record(l, op, y, of, below, n);
 }
 
-/// A call that something watches: by its kernel, which `evaluate` is, and written down, or boxed.
+/// Processes a call that something watches. If that is one recorder, runs the kernel `evaluate` and records the call;
+/// otherwise dispatches the call boxed.
 tensor call_watched(boxed_op const& op, tensor const* const* x, int n,
                     tensor (*evaluate)(attributes const& at, tensor const* const* x));
 
-/// Would nothing but their kernels see the calls of operators on these tensors, but for what is registered for the
-/// operators? Then a composition of them may be one pass over memory.
+/// True if only their kernels would process calls on these tensors, unless others are registered for the operators. A
+/// composition of such calls may be one pass over memory.
 bool are_unwatched(tensor const* x, std::size_t n);
-/// `dtype_error`, naming the operator.
+/// Throws `dtype_error`, which names the operator.
 [[noreturn]] void refuse_complex(char const* op, dtype t);
-/// Is nothing registered for the operators?
+/// True if nothing is registered for the operators.
 template <class... Tag>
 bool are_built_in() {
   return (!registered<Tag>.load(std::memory_order_relaxed) && ...);
 }
 
-/// The kernel proper.
+/// Runs the kernel.
 tensor call_kernel(void*, boxed_op const& op, dispatch_key_set, boxed_args const& x);
 tensor call_meta(void*, boxed_op const& op, dispatch_key_set, boxed_args const& x);
 
-/// Asks the modes from the top down, each off the stack while it and those below it run, until one accepts (MD-8,
-/// MD-10). Undefined when all decline.
+/// Calls the modes from the top down, until one accepts the call. Each is off the stack while it and those below it
+/// run. Returns an undefined tensor if all decline.
 tensor ask_modes(boxed_op const& op, boxed_args const& x);
 [[noreturn]] void refuse_all_declined(boxed_op const& op);
-/// The modes process a call; what lies above them is off meanwhile (MD-9). What all decline is left to the subclasses
-/// among the operands, who find all modes back (MD-10, MD-11).
+/// Processes a call by the modes; everything above them is off meanwhile. If all decline, the subclasses among the
+/// operands process the call, with all modes on again.
 tensor call_mode(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
 
-/// Modes on a stack of their own: pre-dispatch and function modes. One that declines is passed over.
+/// Processes a call by the modes of a separate stack: pre-dispatch or function modes. A mode that declines is skipped.
 template <dispatch_key Key>
 tensor call_stack(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
 
-/// A call with a complex operand: by what `varve/complex.hpp` has for the operator; what only moves elements, and what
-/// is of a user, goes on. All else is refused by name: no kernel of real numbers is to see the parts of complex ones.
+/// Processes a call with a complex operand, by `varve/complex.hpp` if that supports the operator. Operators that only
+/// move elements, and those of users, continue as they are. All others are refused by name, because kernels for real
+/// numbers must not receive the parts of complex ones.
 tensor call_complex(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
-/// The subclasses among the operands, the more derived first, then from left to right (MD-10).
+/// Processes a call by the subclasses among the operands: the more derived first, then from left to right.
 tensor call_subclass(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
 } // namespace detail
 
@@ -89,7 +92,8 @@ VARVE_LIBRARY tensor boxed_op::operator()(boxed_args const& x) const {
 }
 #endif
 
-/// Tensors go straight to their kernel when nothing watches; otherwise boxed through the table of the operator.
+/// The processor of calls on tensors. It runs the kernel at once if nothing watches; otherwise the call is boxed and
+/// dispatched through the operator's table.
 template <>
 struct backend<detail::tensor_base> {
   template <class Op, class... X>
@@ -98,7 +102,7 @@ struct backend<detail::tensor_base> {
   }
   template <class S, class T, number N>
   static tensor full(S const& sizes, T const& type, N v);
-  /// ... with the dtype of another tensor, on its backend.
+  /// Returns a constant with the dtype of another tensor, on its backend.
   template <number N>
   static tensor full_on(tensor const& like, dims const& sizes, N v) {
     tensor const* base = &like;
@@ -113,12 +117,13 @@ struct backend<detail::tensor_base> {
     include_keys const there(base->keys() & elsewhere);
     return full(sizes, dims{static_cast<index_t>(like.dtype())}, v);
   }
-  /// Is a tensor seen through a `vmap` that is at work, at any depth?
+  /// True if a tensor is mapped, at any depth, by a `vmap` that is running.
   static bool is_mapped(tensor const& t) { return t.is_wrapped() && detail::is_mapped(t); }
-  /// How many elements of some sizes become one of others: a plain number, or an operator's result if it is symbolic.
+  /// Returns how many elements of shape `from` become one of shape `to`: as a plain number, or as the result of
+  /// operators if it is symbolic.
   template <class T>
   static T count(T const&, dims const& from, dims const& to);
-  /// 0, 1, ..., n - 1 as int64.
+  /// Returns 0, 1, ..., n - 1 as int64.
   template <class = void>
   static tensor arange(tensor const& like, dims const& n);
 
@@ -141,7 +146,7 @@ struct backend<detail::tensor_base> {
 private:
   template <class Tag, int Facts, std::size_t Arity>
   friend struct detail::library_operator;
-  /// Would eager autograd see a call with this operand?
+  /// True if eager autograd would process a call with this operand.
   template <class Tag>
   static bool in_history(tensor const& x) {
     if constexpr (rules<Tag>::kind == op_kind::mutation) return x.is_in_recorded_memory();
@@ -200,7 +205,7 @@ VARVE_LIBRARY bool are_unwatched(tensor const* x, std::size_t n) {
   return true;
 }
 VARVE_NOINLINE VARVE_LIBRARY tensor call_boxed(boxed_op const& op, boxed_args const& x) {
-  // What nothing watches goes straight to its kernel: the last step of every lowered call.
+  // A call that nothing watches runs its kernel at once: the last step of every lowered call.
   if (this_thread_state.quiet() && op.table->eval && !op.table->registered->load(std::memory_order_relaxed)) {
     unsigned keys = 0;
     for (auto const& t : x) keys |= t.defined() ? t.keys().bits : 0u;
@@ -231,7 +236,7 @@ VARVE_NOINLINE VARVE_LIBRARY tensor call_watched(boxed_op const& op, tensor cons
                                                  tensor (*evaluate)(attributes const& at, tensor const* const* x)) {
   constexpr int most = saved_values::most;
   unsigned const on = this_thread_state.included.bits;
-  bool const recorded = !on || on == dispatch_key_set(dispatch_key::transform).bits; // nothing but a recorder, perhaps
+  bool const recorded = !on || on == dispatch_key_set(dispatch_key::transform).bits; // perhaps only a recorder
   if (recorded && n > 0 && n <= most && op.table->kind != op_kind::mutation &&
       !op.table->registered->load(std::memory_order_relaxed)) {
     tensor const* below[most];
@@ -290,7 +295,7 @@ VARVE_COLD VARVE_LIBRARY void refuse_all_declined(boxed_op const& op) {
 }
 VARVE_NOINLINE VARVE_LIBRARY tensor call_mode(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x) {
   thread_state& s = this_thread_state;
-  if (!s.next_mode()) return redispatch(op, keys.below(dispatch_key::dispatch_mode), x); // MD-14
+  if (!s.next_mode()) return redispatch(op, keys.below(dispatch_key::dispatch_mode), x); // no mode is on
   {
     constexpr dispatch_key_set above = dispatch_key_set::full().above(dispatch_key::dispatch_mode) -
                                        dispatch_key_set(dispatch_key::transform, dispatch_key::complex_value);

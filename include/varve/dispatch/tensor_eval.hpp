@@ -9,12 +9,12 @@
 namespace varve {
 
 namespace detail {
-/// How the elements of a tensor are laid out, for kernels that walk over a broadcast shape.
+/// Returns a tensor as a kernel operand with the given strides, for kernels that walk over a broadcast shape.
 inline kernel::operand operand_of(tensor const& t, index_t const* strides) {
   return {t.raw(), strides, itemsize(t.dtype())};
 }
 
-/// One of the two parts of complex numbers, or real numbers, as an operand of a kernel.
+/// The real or imaginary parts of a complex tensor, or a real tensor, as an operand of a kernel.
 struct part_operand {
   dims strides;
   kernel::operand of;
@@ -28,19 +28,20 @@ struct part_operand {
   }
   part_operand(part_operand const&) = delete;
 };
-/// The parts of complex numbers in memory as a last dimension of size 2: a view.
+/// Returns a view of complex numbers whose last dimension, of size 2, contains their parts.
 VARVE_NOINLINE inline tensor parts_in_memory(tensor const& z) {
   dims sizes = z.sizes(), strides = z.strides();
   for (int k = 0; k < strides.n; ++k) strides[k] = strides[k] * 2;
   sizes.push_back(2), strides.push_back(1);
   return z.reinterpreted({sizes, strides, z.where().offset * 2, true}, part_type(z.dtype()));
 }
-/// ... to and from complex dtypes: the imaginary part of a real number is 0, that of what becomes real is lost.
+/// Returns a copy of a tensor converted to or from a complex dtype. The imaginary part of a real number is 0; that of a
+/// complex number is lost when it becomes real. As a bool, a complex number is true if either part is.
 template <class = void>
 VARVE_NOINLINE tensor converted_complex(tensor const& t, dtype type) {
   tensor r = tensor::empty(t.sizes(), type);
   bool const to_complex = is_complex(type), from_complex = is_complex(t.dtype());
-  if (type == dtype::bool_) { // of either part
+  if (type == dtype::bool_) { // true if either part is
     tensor const other = tensor::empty(t.sizes(), type);
     kernel::convert<>(t.sizes(), part_operand(r, false).of, type, part_operand(t, false).of, part_type(t.dtype()));
     kernel::convert<>(t.sizes(), part_operand(other, false).of, type, part_operand(t, true).of, part_type(t.dtype()));
@@ -54,15 +55,15 @@ VARVE_NOINLINE tensor converted_complex(tensor const& t, dtype type) {
   if (t.is_number()) r.mark_number();
   return r;
 }
-/// A copy in another dtype, contiguous. (A template, like its callers, only to cost nothing unless used: it needs the
-/// conversions of all pairs of dtypes.)
+/// Returns a contiguous copy in another dtype. (A template, like its callers, only so that it costs nothing unless
+/// used: it needs the conversions of all pairs of dtypes.)
 template <class = void>
 VARVE_NOINLINE tensor converted(tensor const& t, dtype type) {
   if (is_complex(type) != is_complex(t.dtype()) || (is_complex(type) && type != t.dtype())) {
     if (is_compact(type)) return converted(converted_complex<>(t, computed_in(type)), type);
     return converted_complex<>(is_compact(t.dtype()) ? converted(t, computed_in(t.dtype())) : t, type);
   }
-  // Compact dtypes convert from and to that in which they are computed.
+  // Compact dtypes convert only from and to the dtype in which they are computed.
   if (is_compact(t.dtype()) && type != t.dtype() && type != computed_in(t.dtype()))
     return converted(converted(t, computed_in(t.dtype())), type);
   if (is_compact(type) && t.dtype() != type && t.dtype() != computed_in(type))
@@ -72,27 +73,28 @@ VARVE_NOINLINE tensor converted(tensor const& t, dtype type) {
                     t.dtype());
   return r;
 }
-/// The tensor itself when its elements follow one another, else a copy.
+/// Returns a contiguous copy of a tensor.
 tensor contiguous_copy(tensor const& t);
 
-/// What a view shows of a tensor whose strides cannot say it: of a copy.
+/// Returns what a view shows of a tensor whose strides cannot express it, as a view of a copy.
 template <class R>
 VARVE_NOINLINE tensor shown_of_copy(attributes const& at, tensor const& t) {
   tensor const copy = contiguous_copy(t);
   return copy.with_layout(R::layout_of(at, copy.where()), false);
 }
 
-/// What the driver of elementwise operators needs to know of one, so that it exists once for all.
+/// The properties of an elementwise operator that the code running it needs, so that this code exists once for all
+/// operators.
 struct pointwise_info {
   char const* name;
   int arity;
   int conditions;
   bool floating, comparison, takes_bool;
-  /// Contiguous kernels by computing dtype; null where there is none.
+  /// Contiguous kernels by the dtype in which they compute; null where there is none.
   kernel::loop loops[12];
-  /// Kernels of floats and of doubles beside one element.
+  /// Kernels of float and of double operands beside one element.
   kernel::loops_beside beside[2]{};
-  /// Is what it gives a matter of the dtype itself, so that it cannot be computed in another and rounded?
+  /// True if the result depends on the dtype itself, so that it cannot be computed in another dtype and rounded.
   bool of_own_dtype = false;
   kernel::loops_beside beside_of(dtype t) const {
     if (t == dtype::float32) return beside[0];
@@ -112,7 +114,7 @@ template <class R>
 inline constexpr bool accepts_bool = !requires { requires !R::accepts_bool; };
 template <class R>
 inline constexpr bool is_of_own_dtype = requires { requires R::of_own_dtype; };
-/// Does an elementwise operator say that it has no kernel of a dtype?
+/// True unless the rules of an elementwise operator state that it has no kernel of a dtype.
 template <class R, class T>
 constexpr bool takes_dtype() {
   if constexpr (requires { R::takes(dtype_of_type<T>()); }) return R::takes(dtype_of_type<T>());
@@ -128,7 +130,8 @@ constexpr kernel::loop pointwise_loop() {
     return &kernel::contiguous<bool, T, pointwise_functor<Tag>, R::arity>;
   else return &kernel::contiguous<T, T, pointwise_functor<Tag>, R::arity>;
 }
-/// ... of two operands, unless what the operator computes takes longer than to repeat one.
+/// Returns the kernels beside one element of an operator with two operands. There are none if the operator itself takes
+/// longer than to repeat the element.
 template <class Tag, class T>
 constexpr kernel::loops_beside pointwise_beside() {
   using R = rules<Tag>;
@@ -155,11 +158,11 @@ dtype pointwise_type(pointwise_info const& f, tensor const* const* x);
 template <class = void>
 tensor run_pointwise(pointwise_info const& f, tensor const* const* x);
 
-/// The general case: operands of other dtypes are converted, shapes broadcast.
+/// Runs an elementwise operator in the general case: converts operands of other dtypes and broadcasts shapes.
 template <class = void>
 VARVE_NOINLINE tensor run_pointwise_general(pointwise_info const& f, tensor const* const* x) {
   constexpr int most = 4;
-  constexpr index_t many = 64; // from as many on elements are converted block by block, not into a copy
+  constexpr index_t many = 64; // with this many elements or more, converted block by block instead of copied
   kernel::loop convert[most]{};
   tensor const* in[most];
   tensor copies[most];
@@ -172,7 +175,7 @@ VARVE_NOINLINE tensor run_pointwise_general(pointwise_info const& f, tensor cons
     if (!f.takes_bool && x[k]->dtype() == dtype::bool_) refuse::dtype_is_not_supported(f.name, "bool");
     if (k < f.conditions) require_condition(f.name, x[k]->dtype());
     if (x[k]->dtype() != t) {
-      if (k < f.conditions && x[k]->dtype() != dtype::bool_) // of 256 truths of uint8 there are two
+      if (k < f.conditions && x[k]->dtype() != dtype::bool_) // uint8 has many true values, bool one
         copies[k] = converted(*x[k], dtype::bool_), in[k] = &copies[k];
       if (in[k]->dtype() != t && in[k]->numel() >= many) convert[k] = kernel::convert_loop<>(t, in[k]->dtype());
       else if (in[k]->dtype() != t) copies[k] = converted(*in[k], t), in[k] = &copies[k];
@@ -193,7 +196,8 @@ VARVE_NOINLINE tensor run_pointwise_general(pointwise_info const& f, tensor cons
   if (number) out.mark_number();
   return out;
 }
-/// Is every element of a tensor the same one: a plain number, or one expanded? `sizes` are those of the other operand.
+/// True if every element of a tensor is the same one: it is a plain number, or one element expanded to the shape of
+/// `other`, with the same dtype.
 inline bool repeats_one_element(tensor const& t, tensor const& other) {
   if (t.is_number()) return t.dim() == 0;
   if (t.dtype() != other.dtype() || !(t.sizes() == other.sizes())) return false;
@@ -201,8 +205,8 @@ inline bool repeats_one_element(tensor const& t, tensor const& other) {
     if (s != 0) return false;
   return t.numel() > 0;
 }
-/// A small floating tensor beside one element: that is repeated in a buffer, and the kernel called once. Undefined when
-/// that does not fit.
+/// Runs an elementwise operator on a small floating tensor beside one element: repeats the element in a buffer and
+/// calls the kernel once. Returns an undefined tensor if that does not apply.
 template <class = void>
 VARVE_NOINLINE tensor run_beside_one_element(pointwise_info const& f, tensor const* const* x) {
   constexpr index_t most = 512; // bytes
@@ -231,13 +235,14 @@ VARVE_NOINLINE tensor run_beside_one_element(pointwise_info const& f, tensor con
   }
   return {};
 }
-/// A tensor of a compact dtype in that in which it is computed, others as they are.
+/// Returns a tensor of a compact dtype converted to the dtype in which it is computed, and others as they are.
 template <class T>
 T widened(T const& t) {
   return is_compact(t.dtype()) ? converted(t, computed_in(t.dtype())) : t;
 }
-/// Compact operands: all are converted to the dtype of the result, then to that in which it is computed. A plain number
-/// keeps its digits beside halves, unless it is compared; beside integers it wraps around as they do.
+/// Runs an elementwise operator on compact operands. They are converted to the dtype of the result, then to that in
+/// which it is computed. Beside float16 and bfloat16 a plain number keeps its digits, unless it is compared. Beside
+/// integers it wraps around as they do.
 template <class = void>
 VARVE_NOINLINE tensor run_pointwise_compact(pointwise_info const& f, tensor const* const* x) {
   dtype const t = pointwise_type(f, x);
@@ -257,7 +262,7 @@ VARVE_NOINLINE tensor run_pointwise_compact(pointwise_info const& f, tensor cons
   tensor const y = run_pointwise(f, p);
   return f.comparison || y.dtype() == t ? y : converted(y, t);
 }
-/// What is no case for one call of the kernel.
+/// Runs an elementwise operator if one call of the contiguous kernel does not suffice.
 template <class = void>
 VARVE_NOINLINE tensor run_pointwise_apart(pointwise_info const& f, tensor const* const* x) {
   for (int k = 0; k < f.arity; ++k)
@@ -269,7 +274,7 @@ VARVE_NOINLINE tensor run_pointwise_apart(pointwise_info const& f, tensor const*
   }
   return run_pointwise_general(f, x);
 }
-/// Runs an elementwise operator. Operands of one dtype and shape that are contiguous take one call of the kernel.
+/// Runs an elementwise operator. Contiguous operands of one dtype and shape take one call of the kernel.
 template <class>
 VARVE_NOINLINE tensor run_pointwise(pointwise_info const& f, tensor const* const* x) {
   dtype const t = x[0]->dtype();
@@ -296,10 +301,10 @@ template <class T>
 strided<T> strided_of(tensor const& t) {
   return {static_cast<T*>(t.raw()), t.sizes(), t.strides()};
 }
-/// Does an operator only move elements of its first operand, so that their size is all it must know?
+/// True if an operator only moves elements of its first operand, so that it needs only their size.
 template <class R>
 inline constexpr bool moves_elements = requires { requires R::moves_elements; };
-/// Calls `f` with the types that `compute` is instantiated for.
+/// Calls `f` with the types for which `compute` is instantiated.
 template <class R, class F>
 void on_elements(dtype t, char const* op, F&& f) {
   if constexpr (requires { typename R::only; }) f.template operator()<typename R::only>();
@@ -330,7 +335,8 @@ struct result_element<R, T> {
   using type = typename R::template result<T>;
 };
 
-/// Are rows of a tensor far from adjacent in memory, and is there another dimension along which they are?
+/// True if the elements in the rows of a large tensor are far from adjacent in memory, but adjacent along another
+/// dimension.
 inline bool is_turned(tensor const& t) {
   int const inner = t.dim() - 1;
   if (inner < 1 || t.numel() < 4096 || t.strides()[inner] < 8) return false;
@@ -338,7 +344,7 @@ inline bool is_turned(tensor const& t) {
   for (int d = 0; d < inner; ++d) any = any || (t.strides()[d] == 1 && t.sizes()[d] > 1);
   return any;
 }
-/// Operators of this kind check their indices, operand 1, and read them: best one after the other.
+/// True for operators that check and then read their indices, operand 1. This is fastest if the indices are contiguous.
 template <class R>
 inline constexpr bool reads_indices = [] {
   if constexpr (R::kind == op_kind::indexing) return R::arity > 1;
@@ -346,7 +352,7 @@ inline constexpr bool reads_indices = [] {
 }();
 template <class Tag, class... X>
 VARVE_NOINLINE tensor compute_tensor(attributes const& at, X const&... x) {
-  if (at.any_symbol()) [[unlikely]] // memory has numbers only
+  if (at.any_symbol()) [[unlikely]] // kernels have numbers only
     return compute_tensor<Tag>(at.as_numbers(), x...);
   using R = rules<Tag>;
   if constexpr (reads_indices<R>)
@@ -367,7 +373,7 @@ VARVE_NOINLINE tensor compute_tensor(attributes const& at, X const&... x) {
     return out;
   }(std::index_sequence_for<X...>{});
 }
-/// Does an operator compute with the elements of its operands, so that compact ones are converted?
+/// True if an operator computes with the elements of its operands, so that compact ones are converted.
 template <class R>
 inline constexpr bool computes_elements =
     !(has_layout<R> && !requires { &R::make; }) && !requires { R::takes_compact; } && R::arity > 0 &&
@@ -375,10 +381,11 @@ inline constexpr bool computes_elements =
         op_kind::mutation&& R::kind != op_kind::random;
 template <class Tag, int Facts>
 op_table const* registered_table();
-/// An operator on compact operands: it runs on what they are computed in, and its result has the dtype of theirs.
+/// Runs an operator on compact operands, converted to the dtype in which they are computed. The result is converted to
+/// the dtype that the operator has for the compact operands.
 template <class Table>
 VARVE_NOINLINE tensor compute_compact(Table const& op, attributes const& given, tensor const* const* x) {
-  attributes const at = given.any_symbol() ? given.as_numbers() : given; // memory has numbers only
+  attributes const at = given.any_symbol() ? given.as_numbers() : given; // kernels have numbers only
   boxed_args in, wide;
   for (int k = 0; k < op.arity; ++k) in.push_back(*x[k]), wide.push_back(widened(*x[k]));
   dtype const type = op.meta(at, in).dtype();
@@ -388,7 +395,7 @@ VARVE_NOINLINE tensor compute_compact(Table const& op, attributes const& given, 
 } // namespace detail
 
 namespace detail {
-/// What an effect gives where it does nothing: zeros.
+/// Returns zeros: the result of an effect that does nothing.
 template <class R, class... X>
 VARVE_NOINLINE tensor unacted_result(attributes const& at, X const&... x) {
   meta const in[] = {meta_of(x)..., meta{}};
@@ -400,8 +407,8 @@ VARVE_NOINLINE tensor unacted_result(attributes const& at, X const&... x) {
 } // namespace detail
 
 namespace detail {
-/// Computes an operator, with its attributes as data, on tensors that no transform or mode watches: elementwise
-/// operators by their kernels, views by sharing storage, all others by `compute`.
+/// Computes an operator, with its attributes as data, on tensors that no transform or mode watches. Elementwise
+/// operators run their kernels, views share storage, and all others run `compute`.
 template <class Tag, int Facts, class... X>
 tensor evaluate_at(attributes const& at, X const&... x) {
   using R = rules<Tag>;
@@ -420,7 +427,7 @@ tensor evaluate_at(attributes const& at, X const&... x) {
   } else if constexpr (has_layout<R>) {
     auto const& v = nth<0>(x...);
     layout l = R::layout_of(at, v.where());
-    constexpr bool is_view = !constant_to_derivatives<Tag>; // `detach` gives none
+    constexpr bool is_view = !constant_to_derivatives<Tag>; // the result of `detach` is none
     if (l.expressible) [[likely]]
       return v.with_layout(l, is_view);
     return shown_of_copy<R>(at, v);
@@ -430,7 +437,7 @@ tensor evaluate_at(attributes const& at, X const&... x) {
     return compute_tensor<Tag>(at, x...);
   }
 }
-/// ... behind a pointer.
+/// Computes an operator like `evaluate_at`, on an array of pointers to the operands.
 template <class Tag, int Facts>
 tensor evaluate_operands(attributes const& at, tensor const* const* x) {
   return [&]<std::size_t... K>(std::index_sequence<K...>) {

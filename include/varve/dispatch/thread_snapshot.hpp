@@ -5,15 +5,15 @@
 
 namespace varve {
 
-/// Everything the dispatcher keeps of a thread, taken where it is made and put in place on another by `restored`
-/// (`ThreadLocalState`, DK-10): included and excluded keys, transforms, modes of all stacks, grad and inference mode.
-/// It borrows the layers: the transforms and guards it was taken under must outlive its use. Identities of new layers
-/// stay the other thread's own.
+/// The dispatcher's state of the thread that makes the object, to be used on another thread by `restored`
+/// (`ThreadLocalState`). It contains the included and excluded keys, transforms, modes of all stacks, and grad and
+/// inference mode. It borrows the layers: the transforms and guards under which it was made must outlive its use. Each
+/// thread continues to make its own identities of new layers.
 class thread_snapshot {
 public:
   thread_snapshot() : state_(this_thread_state) {}
 
-  /// Is a transform at work that writes down what it sees, so that its operators must come from one thread?
+  /// True if a running transform records its operators, which must then come from one thread.
   bool records() const {
     for (layer const* l = state_.transforms.top; l; l = l->below)
       if (l->kind->records) return true;
@@ -27,15 +27,14 @@ private:
   std::uint32_t epoch_ = this_thread_epoch;
 };
 
-/// Puts a snapshot in place on this thread for the life of the object; afterwards all is as before, after an exception
-/// too.
+/// A scope in which this thread has the state of a snapshot. The previous state is restored on every exit.
 class restored {
 public:
   explicit restored(thread_snapshot const& s) : saved_(this_thread_state) {
     put(s.state_);
     this_thread_state.borrowed = true;
     this_thread_inference = s.inference_;
-    this_thread_epoch = s.epoch_; // what is made here is made while the transforms run
+    this_thread_epoch = s.epoch_; // memory allocated here counts as allocated while the transforms run
   }
   restored(restored const&) = delete;
   restored& operator=(restored const&) = delete;
@@ -46,7 +45,7 @@ public:
   }
 
 private:
-  /// Numbers of layers and nodes go on.
+  /// Applies a state. The thread's own numbers of layers and nodes continue.
   static void put(thread_state const& s) {
     std::uint64_t const id = this_thread_state.next_id, number = this_thread_state.next_node;
     this_thread_state = s;
@@ -58,8 +57,8 @@ private:
   std::uint32_t epoch_ = this_thread_epoch;
 };
 
-/// A function that runs under the state of the thread that called `carry`, wherever it is called: for callbacks and
-/// `std::async`.
+/// Returns a function that runs under the state of the thread that called `carry`, wherever it is called: for callbacks
+/// and `std::async`.
 template <class F>
 auto carry(F f) {
   return [f = static_cast<F&&>(f), s = thread_snapshot()](auto&&... x) mutable -> decltype(auto) {

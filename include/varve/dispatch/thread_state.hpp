@@ -6,19 +6,20 @@
 #include <cstdint>
 
 /// @file
-/// What the dynamic world keeps per thread: its keys, its stacks of layers (`layer.hpp`), and what eager autograd asks
-/// for. Scopes that change it are in `guards.hpp` and `pushed.hpp`.
+/// The dispatcher's state of a thread: its keys, its stacks of layers (`layer.hpp`), and settings of eager autograd.
+/// Scopes that change it are in `guards.hpp` and `pushed.hpp`.
 namespace varve {
 
-/// What replaces the values that eager nodes keep: the innermost scope of `saved_tensors_hooks` (AG-23).
+/// A replacement for a value that an eager node saves, made by the innermost scope of `saved_tensors_hooks`.
 struct packed_value {
   virtual ~packed_value() = default;
   virtual tensor unpack() = 0;
 };
-/// What packs and unpacks saved tensors, while it is on.
+/// A scope that packs and unpacks saved tensors while it is on.
 struct saved_hooks_scope {
   saved_hooks_scope* below = nullptr;
-  /// Of what the nodes of a run-time level of `grad` keep, and not eager ones: a `checkpoint` there.
+  /// True if it applies to what nodes of a run-time level of `grad` save, for a `checkpoint` there, and not to eager
+  /// nodes.
   bool at_level = false;
   virtual packed_value* pack(tensor const& t) = 0;
 
@@ -26,9 +27,9 @@ protected:
   ~saved_hooks_scope() = default;
 };
 
-/// The slots of the modes that are no user's, from the one asked first: a call reaches them after all user modes,
-/// whatever was entered first (MD-5). `fake` has its place among the modes, `schema_check` among the pre-dispatch
-/// modes, the other two in one of both (MD-18).
+/// The slots of infra modes, which do not belong to users, in the order in which they process a call. A call reaches
+/// them after all user modes, whatever was entered first. `fake` is among the modes and `schema_check` among the
+/// pre-dispatch modes; each of the other two may be among either.
 enum class infra_mode : unsigned char { functional, proxy, fake, schema_check };
 constexpr char const* name(infra_mode m) {
   constexpr char const* names[] = {"functional", "proxy", "fake", "schema check"};
@@ -37,46 +38,48 @@ constexpr char const* name(infra_mode m) {
 /// The number of infra slots.
 inline constexpr int infra_modes = 4;
 
-/// Everything the dynamic world keeps per thread: one trivially destructible `constinit` struct, so that reading it
-/// costs one load.
+/// The dispatcher's state of one thread. It is one trivially destructible `constinit` struct, so that reading it costs
+/// one load.
 struct thread_state {
   dispatch_key_set included, excluded;
   /// Transforms (`grad`, `vmap`, ...), innermost first. They process a call before any mode does.
   layer_stack transforms{nullptr, dispatch_key::transform};
-  /// Modes switched on by `mode_guard`, last first; below them the infra slots.
+  /// Modes switched on by `mode_guard`, last first. The infra slots follow below them.
   layer_stack modes{nullptr, dispatch_key::dispatch_mode};
   layer_stack infra[infra_modes]{{nullptr, dispatch_key::dispatch_mode},
                                  {nullptr, dispatch_key::dispatch_mode},
                                  {nullptr, dispatch_key::dispatch_mode},
                                  {nullptr, dispatch_key::dispatch_mode}};
-  /// Modes above transforms and autograd (MD-18), and modes that see public calls (MD-22).
+  /// `pre_dispatch` and `pre_infra`: modes above transforms and autograd. `functions`: modes that process public calls.
   layer_stack pre_dispatch{nullptr, dispatch_key::pre_dispatch};
   layer_stack pre_infra[infra_modes]{{nullptr, dispatch_key::pre_dispatch},
                                      {nullptr, dispatch_key::pre_dispatch},
                                      {nullptr, dispatch_key::pre_dispatch},
                                      {nullptr, dispatch_key::pre_dispatch}};
   layer_stack functions{nullptr, dispatch_key::function_mode};
-  /// An `enable_mode` is on: it refuses a second one (MD-1).
+  /// True while an `enable_mode` is on, which refuses a second one.
   bool single_mode = false;
-  /// What factories give when no dtype is named: set by `default_dtype_mode`.
+  /// The dtype of factories that are called without one, set by `default_dtype_mode`.
   dtype default_type = default_dtype;
   std::uint64_t next_id = 0;
-  /// A `thread_snapshot` of another thread is in place.
+  /// True while a `thread_snapshot` of another thread is in use.
   bool borrowed = false;
-  /// Are operators recorded (`torch.is_grad_enabled`)?
+  /// True if operators are recorded (`torch.is_grad_enabled`).
   bool grad_mode = true;
   saved_hooks_scope* saved_hooks = nullptr;
-  /// Every node keeps the name of the call that made it, and gradients are looked at (`anomaly_mode`).
+  /// `anomaly`: every node stores the name of the call that made it. `check_nan`: gradients are checked for NaN
+  /// (`anomaly_mode`).
   bool anomaly = false, check_nan = false;
-  /// Histories of views are found by calling again what made them (AG-18).
+  /// True if the histories of views are found by calling again what made them.
   bool view_replay = false;
-  /// Number of the next node that this thread records.
+  /// The number of the next node that this thread records.
   std::uint64_t next_node = 1;
 
   bool quiet() const { return !(included.bits | excluded.bits); }
-  /// The stack whose top mode is asked next: the user's, else the first infra slot taken, else null (MD-6).
+  /// Returns the stack whose top mode processes the next call: the user's, else the first infra slot in use, else null.
   layer_stack* next_mode() { return next(modes, infra); }
-  /// ... of the pre-dispatch modes.
+  /// Returns the stack whose top pre-dispatch mode processes the next call: the user's, else the first infra slot in
+  /// use, else null.
   layer_stack* next_pre_dispatch() { return next(pre_dispatch, pre_infra); }
 
 private:
@@ -87,13 +90,13 @@ private:
     return nullptr;
   }
 };
-/// All of it, for this thread.
+/// The dispatcher's state of this thread.
 inline constinit thread_local thread_state this_thread_state{};
 
-/// Dtype of a factory of this thread that names none (`torch.get_default_dtype`).
+/// Returns the dtype of this thread's factories that are called without one (`torch.get_default_dtype`).
 inline dtype get_default_dtype() { return this_thread_state.default_type; }
 
-/// An identity that no layer of any thread had before. Threads draw blocks of them.
+/// Returns an identity that no layer of any thread had before. Threads reserve blocks of them.
 inline std::uint64_t next_layer_id() {
   constexpr int block_bits = 20;
   static std::atomic<std::uint64_t> blocks{0};
@@ -103,7 +106,7 @@ inline std::uint64_t next_layer_id() {
   return next++;
 }
 
-/// Is a transform at work on this thread?
+/// True if a transform other than a `dual_level` runs on this thread.
 inline bool inside_transform() {
   for (layer const* l = this_thread_state.transforms.top; l; l = l->below)
     if (!l->kind->is_dual_level) return true;
@@ -111,7 +114,7 @@ inline bool inside_transform() {
 }
 
 namespace detail {
-/// The layer of this thread with this number, if it is at work.
+/// Returns the running layer of this thread with an identity, or null.
 VARVE_COLD inline layer const* layer_at_work(std::uint64_t id) {
   layer const* l = this_thread_state.transforms.top;
   while (l && l->id != id) l = l->below;
@@ -131,7 +134,7 @@ VARVE_COLD inline bool is_traced_for_gradient(std::uint64_t id) {
   }
   return false;
 }
-/// Makes a layer the top of a stack of this thread, and the key of the stack included as long as there is one.
+/// Makes a layer the top of a stack of this thread, and includes the key of the stack while the stack has a layer.
 inline void set_top(layer_stack& stack, layer* l) {
   thread_state& s = this_thread_state;
   stack.top = l;

@@ -6,57 +6,56 @@
 #include <varve/dispatch/transform_keys.hpp>
 
 /// @file
-/// What happens to a boxed call at the keys `transform` and `transform_back`: the innermost transform of the thread
-/// processes it.
+/// The processing of boxed calls at the keys `transform` and `transform_back`, by the innermost transform of the
+/// thread.
 namespace varve::detail {
 
 tensor call_boxed(boxed_op const& op, boxed_args const& x);
 struct kernels_below;
 tensor call_kernels_below(boxed_op const& op, kernels_below const& rest);
 
-/// Does a value belong to a transform that is still there to process it?
+/// True if a value belongs to one of the transforms, which then can process it.
 inline bool is_alive(layer const* transforms, tensor const& t) {
   while (transforms && transforms->id != t.layer()) transforms = transforms->below;
   return transforms;
 }
 [[noreturn]] void refuse_elsewhere();
-/// A value of a transform that has ended behaves like what it holds, but a mapped one lost its dimension:
-/// `transform_error` (FS-10). So is a mapped or tracked one of a transform that is at work on another thread: what is
-/// done to it here would be missing there.
+/// Returns a value without the wrappers of transforms that have ended; it behaves like the value inside. Throws
+/// `transform_error` if it was mapped, because it would lose its dimension. Also throws for a mapped or tracked value
+/// of a transform that runs on another thread: what is done to it here would be missing there.
 tensor const& left_in(layer const* transforms, tensor const& t);
 inline tensor unwrap_dead(layer const* transforms, tensor const& t) { return left_in(transforms, t); }
 bool is_mapped(tensor const& t);
 
-/// Does a transform process an operator by itself? One of a `library` only if it wants no more than to know that it
-/// computes.
+/// True if a transform has rules for an operator. For an operator of a `library` this holds only for traces and
+/// `functionalize`, which need no more than that the operator only computes.
 inline bool has_rules(layer_kind const& by, boxed_op const& op) {
   return op.table->eval || (op.table->defined && (by.is_trace() || by.role == layer_role::functionalize));
 }
-/// An operator of a `library` with neither rules nor a composite kernel passes a transform that has no part in it, and
-/// is refused by one that has.
+/// Calls an operator of a `library` that has neither rules nor a composite kernel. The call skips a transform that none
+/// of the operands belongs to, and is refused by others.
 tensor call_without_rules(layer const& in, boxed_op const& op, boxed_args const& x);
 
-/// Keys of a call at a transform: those of what its operands hold at the bottom, and of the layer, less what it passes
-/// over (FS-3). The bit of a history says that autograd is the layer's own, so that the call stops there.
+/// Returns the keys of a call at a transform: those of the innermost values of its operands, and of the layer, minus
+/// those that the layer skips. The history bit states that autograd is the layer's own, so that the call stops there.
 dispatch_key_set keys_at(layer const& l, boxed_op const& op, boxed_args const& x);
 
-/// What is left of a call when a transform has done its own: kernels below its key, then the layers below.
+/// The rest of a call after a transform has done its own part: kernels below its key, then the layers below.
 struct kernels_below {
   layer& of;
   dispatch_key_set keys;
   boxed_args const& x;
 };
-/// A call at the key that the layer itself implements. Kernels below that key see the call as part of it, as below
+/// Runs a call at the key that the layer itself implements. Kernels below that key run as part of it, as they do below
 /// autograd for eager tensors: what they do is not recorded.
 tensor call_layer(layer& top, boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
 tensor call_kernels_below(boxed_op const& op, kernels_below const& rest);
-/// The end of the kernels of a transform: nothing but lowering is left when its own key was passed, by itself or by a
-/// kernel in its place; else all of it.
+/// Ends the kernels of a transform. If its own key was passed, by itself or by a kernel in its place, only lowering
+/// remains; otherwise the layer does all of its own part.
 tensor call_transform_back(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
 
-/// The innermost transform processes a call: by the rule registered for it, by kernels registered between `transform`
-/// and `transform_back` as far as they concern it, by the composite that the operator is, or by the operator's rules
-/// (FS-3, FS-14).
+/// Processes a call by the innermost transform. It uses the rule registered for it, or kernels registered between
+/// `transform` and `transform_back` that concern it, or the composite that the operator is, or the operator's rules.
 tensor call_transform(void*, boxed_op const& op, dispatch_key_set keys, boxed_args const& x);
 
 } // namespace varve::detail
@@ -73,7 +72,7 @@ VARVE_COLD VARVE_LIBRARY tensor const& left_in(layer const* transforms, tensor c
   for (; p->defined() && p->is_wrapped() && !is_alive(transforms, *p); p = &p->inner()) {
     if (p->state()) {
       if (working_layers::elsewhere(p->layer())) refuse_elsewhere();
-      (void)p->current(); // what was written into its memory; then it stays as it is
+      (void)p->current(); // refreshes it from its memory for the last time
       continue;
     }
     bool const constant = !p->history() && !p->extra().defined() && p->sizes() == p->inner().sizes();
@@ -102,7 +101,7 @@ VARVE_LIBRARY tensor processing_layer::finish(boxed_op const& op, boxed_args con
   bool const writes = x.size() && (op.table->kind == op_kind::mutation || std::strchr(op.schema(), '!'));
   boxed_args inside;
   for (auto const& t : x) {
-    // What the layer itself would refuse (FS-7), a kernel in its place may not do either.
+    // A kernel in place of the layer must not do what the layer itself would refuse.
     if (writes && mine(t) && !mine(x[0]) && (t.history() || t.extra().defined()))
       refuse::with<transform_error>(
           (std::string("varve: ") + kind_.name + ": " + op.name() +
@@ -168,7 +167,7 @@ VARVE_COLD VARVE_LIBRARY tensor call_transform_back(void*, boxed_op const& op, d
   dispatch_key_set const own = implementing(top->kind->keys);
   constexpr dispatch_key_set backends = dispatch_key_set::of_bits(0xF);
   bool const passed = !own.empty() && !keys.has_any(own);
-  // Without rules the layer has nothing of its own to do: only a kernel can have done it.
+  // Without rules the layer has no part of its own: only a kernel can have done it.
   bool const replaced = passed && (op.table->eval || t.at[static_cast<int>(((keys & backends) | own).highest())].call ||
                                    this_thread_state.excluded.has_any(own));
   popped const off(this_thread_state.transforms);

@@ -5,18 +5,19 @@
 #include <cstring>
 
 /// @file
-/// Composites that compute a whole call in one or two passes over memory where nothing could tell: when nothing watches
-/// the calls that their bodies are made of, or only one recorder does, which writes the call down as one node. In every
+/// Composites that compute a whole call in one or two passes over memory where this makes no visible difference. Either
+/// nothing watches the calls in their bodies, or only one recorder does, which records the call as one node. In every
 /// other case the body runs.
 namespace varve::detail {
 
 inline constinit std::atomic<dispatch_table const*> nothing_registered{nullptr};
-/// Nanoseconds that calls on this thread took more because something watched them, so that they ran in operators.
-/// `compile` asks it of a trace: the function itself would not lose them. An estimate, by bytes; caches end somewhere.
+/// An estimate of the nanoseconds that calls on this thread lost because something watched them, so that their bodies
+/// ran. `compile` reads it after a trace, because the function itself would not lose them. It is computed from bytes,
+/// with a higher rate for data that exceed the caches.
 inline constinit thread_local double whole_time_missed = 0;
 
-/// What a recorder needs of a whole call: how many operands it has, what its gradient reads of them, and the gradient.
-/// `kind`: pointwise, or a reduction where rows are reduced on the way; the result has memory of its own.
+/// Returns what a recorder needs of a whole call: how many operands it has, which values its gradient reads, and the
+/// gradient. `kind` is pointwise, or a reduction if rows are reduced on the way. The result has memory of its own.
 constexpr op_table whole_table(char const* name, int arity, saved_values const& saved, decltype(op_table::vjp) gradient,
                                op_kind kind = op_kind::pointwise) {
   return {.name = name,
@@ -34,21 +35,22 @@ constexpr op_table whole_table(char const* name, int arity, saved_values const& 
           .kind = kind};
 }
 
-/// Calls `kernel(at, x)` on the operands and has the recorder, if there is one, write that down. Undefined, and nothing
-/// has happened, when something watches or the kernel does not take such operands, for which it gives an undefined
-/// tensor.
+/// Calls `kernel(at, x)` on the operands and makes the recorder, if there is one, record the call. Returns an undefined
+/// tensor, and does nothing, if something else watches or if the kernel returns one because it does not support the
+/// operands.
 tensor whole_call(op_table const& t, attributes const& at, tensor const* const* x, int n,
                   tensor (*kernel)(attributes const& at, tensor const* const* x));
 
-/// Is there nothing but eager autograd that could watch a call on these tensors?
+/// True if nothing but eager autograd could watch a call on these tensors.
 inline bool only_autograd_watches(tensor const* const* x, int n) {
   constexpr unsigned history = dispatch_key_set::history_bit;
   bool r = this_thread_state.quiet();
   for (int k = 0; k < n; ++k) r = r && x[k]->defined() && !(x[k]->keys().bits & watched & ~history);
   return r;
 }
-/// A gradient of whole calls: `kernel()` where nothing watches the operands, else `body()`, in operators. What eager
-/// autograd records of that has the elements of the kernel: a gradient is the same whether it is recorded or not.
+/// Returns the gradient of a whole call: `kernel()` if nothing watches the operands, else `body()`, in operators. If
+/// only eager autograd records it, its elements are those of the kernel. So a gradient is the same whether it is
+/// recorded or not.
 template <class Kernel, class Body>
 tensor whole_gradient(tensor const* const* x, int n, Kernel const& kernel, Body const& body) {
   bool unwatched = true;
@@ -62,11 +64,11 @@ tensor whole_gradient(tensor const* const* x, int n, Kernel const& kernel, Body 
   return r;
 }
 
-/// Is `X` a tensor, and no value seen through a static transform?
+/// True if `X` is a tensor, and not a value seen through a static transform.
 template <class X>
 inline constexpr bool is_one_tensor = std::is_same_v<std::remove_cvref_t<X>, tensor>;
 
-/// Are floating tensors in memory, of one dtype?
+/// True if all tensors have one dtype, float32 or float64, and none is a plain number.
 inline bool are_floats(tensor const* const* x, int n) {
   dtype const t = x[0]->dtype();
   bool fits = t == dtype::float32 || t == dtype::float64;

@@ -7,11 +7,11 @@
 #include <limits>
 
 /// @file
-/// Partial results of the reductions of a loop body: in registers, one in each lane, and as numbers. By kind and lane
-/// type, not by sink: a program may have a thousand sinks.
+/// Partial results of the reductions of a loop body: one per lane in registers, and as numbers. Functions depend on
+/// kind and lane type, not on the sink, since a program may have a thousand sinks.
 namespace varve::loop {
 
-/// What a reduction begins with.
+/// Returns the neutral element of a reduction.
 template <sink_kind Kind, class T>
 constexpr T neutral() {
   using limits = std::numeric_limits<T>;
@@ -19,13 +19,13 @@ constexpr T neutral() {
   if constexpr (!limits::has_infinity) return Kind == sink_kind::greatest ? limits::lowest() : (limits::max)();
   else return Kind == sink_kind::greatest ? -limits::infinity() : limits::infinity();
 }
-/// A sum of integers of 32 bits that stand in the bits of floats; of the second without its lowest bits.
+/// Adds 32-bit integers that are stored in the bits of floats. The second is first shifted right by `lowest` bits.
 template <class V>
 VARVE_PART V sum_of_bits(V const& r, V const& x, int lowest = 0) {
   using bits = std::conditional_t<kernel::is_batch<V>, kernel::detail::beside_t<std::int32_t, float>, std::int32_t>;
   return std::bit_cast<V>(std::bit_cast<bits>(r) + (std::bit_cast<bits>(x) >> lowest));
 }
-/// Two partial results in one.
+/// Combines two partial results.
 template <sink_kind Kind, class X>
 VARVE_PART X merged(X const& r, X const& x) {
   if constexpr (Kind == sink_kind::count && std::is_same_v<kernel::element_t<X>, float>) return sum_of_bits(r, x);
@@ -34,7 +34,7 @@ VARVE_PART X merged(X const& r, X const& x) {
   else if constexpr (Kind == sink_kind::greatest) return detail::pick_greatest(x, r);
   else return detail::pick_least(x, r);
 }
-/// A partial result and one more value, or product of two.
+/// Adds one more value, or product of two values, to a partial result.
 template <sink_kind Kind, bool Product, bool Minus, class V>
 VARVE_PART V with_one_more(V const& r, V const& a, V const& c) {
   if constexpr (Kind == sink_kind::count) return sum_of_bits(r, Product ? V(a * c) : a, 29); // 1.0f is 2^29 and more
@@ -42,12 +42,12 @@ VARVE_PART V with_one_more(V const& r, V const& a, V const& c) {
   else if constexpr (Product) return detail::multiply_add<V>(a, c, r);
   else return merged<Kind>(r, a);
 }
-/// What the lanes of a partial result of kind `count` have counted.
+/// Returns the counts in the lanes of a partial result of kind `count`.
 template <class V>
 VARVE_PART auto counts_of(V const& x) {
   return std::bit_cast<std::array<std::int32_t, sizeof(V) / 4>>(x);
 }
-/// The lanes of a partial result as one number.
+/// Combines the lanes of a partial result into one number.
 template <sink_kind Kind, class V>
 VARVE_PART auto across(V const& x) {
   if constexpr (Kind == sink_kind::count) {
@@ -58,7 +58,7 @@ VARVE_PART auto across(V const& x) {
   else if constexpr (Kind == sink_kind::sum) return kernel::reduce_sum<kernel::element_t<V>>(x);
   else return kernel::reduce_tree<kernel::element_t<V>>(x, [](V const& p, V const& q) { return merged<Kind>(p, q); });
 }
-/// How a sink of body `B` is emitted.
+/// Returns the kind as which a sink of body `B` is emitted.
 template <class P, int B>
 constexpr sink_kind kind_of(sink const& s) {
   constexpr body b = P::value.bodies[B];
@@ -71,10 +71,11 @@ inline constexpr bool any_counts = [] {
     if (kind_of<P, B>(P::value.sinks[s]) == sink_kind::count) return true;
   return false;
 }();
-/// What is summed up of a part of a loop that threads share: floats do not count far.
+/// The type of a number that one part of a loop sums when threads share it. It is double for counts, since floats count
+/// up to 2^24 only.
 template <class P, int B, class T>
 using number_of_part = std::conditional_t<any_counts<P, B>, double, T>;
-/// `x` in the lanes that count, `old` in the others.
+/// Returns `x` in the lanes in use, `old` in the others.
 template <class M, bool Apply, class V>
 VARVE_PART V masked([[maybe_unused]] index_t const* i, V const& x, [[maybe_unused]] V const& old) {
   using T = kernel::element_t<V>;
@@ -88,7 +89,7 @@ VARVE_PART V masked([[maybe_unused]] index_t const* i, V const& x, [[maybe_unuse
   }
 }
 
-/// Leaves, or adds to what is there, what each lane that counts has counted.
+/// Stores the counts of the lanes in use, or adds them to the elements in memory.
 template <class M, bool Accumulate, class X, class V>
 VARVE_PART void leave_counts([[maybe_unused]] index_t const* i, X* p, index_t stride, V const& x) {
   auto const n = counts_of(x);
@@ -96,16 +97,16 @@ VARVE_PART void leave_counts([[maybe_unused]] index_t const* i, X* p, index_t st
     p[l * stride] = static_cast<X>((Accumulate ? p[l * stride] : X(0)) + n[static_cast<std::size_t>(l)]);
 }
 
-/// The sinks of body `B` of program `P` as a table, for walking through many that are `alike` at run time, where a
-/// function for each would take the compiler's time: values that are all summed up (or compared) over the whole nest,
-/// each into a temporary of its own.
+/// The sinks of body `B` of program `P` as a table, for many sinks that are `alike`. A loop over the table at run time
+/// saves the compile time of a function for each sink. Alike sinks sum (or compare) values over the whole nest, each
+/// into its own temporary.
 template <class P, int B>
 struct sink_table {
   static constexpr body b = P::value.bodies[B];
   static constexpr sink first = P::value.sinks[b.sink_first];
   static constexpr sink_kind kind = kind_of<P, B>(first);
   static constexpr dtype type = P::value.buffers[P::value.accesses[first.access].buffer].type;
-  int slot[b.sink_count], other[b.sink_count]; // the values, or the factors of what is summed up
+  int slot[b.sink_count], other[b.sink_count]; // the values, or the factors of the summed products
   index_t byte[b.sink_count];                  // in the arena
 
   static consteval bool alike() {

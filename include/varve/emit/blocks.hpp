@@ -4,8 +4,8 @@
 #include <varve/plan/cut_bodies.hpp>
 
 /// @file
-/// Loop bodies as functions: rows of steps in the caller, blocks of a long body as functions of their own, and what is
-/// computed before the innermost loop.
+/// Loop bodies as functions: sequences of steps in the caller, blocks of a long body as separate functions, and the
+/// steps before the innermost loop.
 namespace varve::loop {
 
 namespace detail {
@@ -22,8 +22,8 @@ VARVE_PART void run_rows_of_steps(auto const& mem, index_t const* i, V* fixed, V
        mem, i, fixed, now, std::make_integer_sequence<int, (Count - C * 64 < 64 ? Count - C * 64 : 64)>{}),
    ...);
 }
-/// One block of a body, a function of its own. `M` matters to what is loaded only: the full vectors and the last one
-/// share it.
+/// Runs one block of a body, as a separate function. `M` matters for loads only: full vectors and the last one share
+/// the function.
 template <class P, int Block, int Vector, class M, class Mem, class V>
 VARVE_NOINLINE VARVE_WHOLE void run_block(Mem const& mem, index_t const* i, V* fixed) {
   constexpr block b = P::value.blocks[Block];
@@ -59,8 +59,8 @@ VARVE_PART void run_rows_apart(Mem const& mem, index_t const* i, V* fixed) {
 }
 } // namespace detail
 
-/// Computes into `fixed` what does not change in the innermost loop of body `B`, before it: in functions of their own,
-/// too, when the body is cut into blocks.
+/// Computes into `fixed` what does not change in the innermost loop of body `B`, before that loop. If the body is cut
+/// into blocks, this happens in separate functions.
 template <class P, int B, class M, class Mem, class V>
 VARVE_PART void run_fixed_steps(Mem const& mem, index_t const* i, V* fixed) {
   constexpr body b = P::value.bodies[B];
@@ -69,7 +69,7 @@ VARVE_PART void run_fixed_steps(Mem const& mem, index_t const* i, V* fixed) {
   else run_steps<P, b.fixed_first, b.fixed_count, b.vector, M>(mem, i, fixed, fixed);
 }
 
-/// Runs blocks `[First, First + Count)` at one point of the iteration space; any number of them.
+/// Runs blocks `[First, First + Count)` at one point of the iteration space; there may be any number of them.
 template <class P, int First, int Count, int Vector, class M, class Mem, class V>
 VARVE_PART void run_blocks_of_body(Mem const& mem, index_t const* i, V* fixed) {
   constexpr int now = Count < 128 ? Count : 128; // folds are limited to 256 elements

@@ -7,10 +7,10 @@
 #include <varve/kernel/matmul_fixed.hpp>
 
 /// @file
-/// Operators with loops of their own: products of matrices, convolutions, and what addresses memory by values.
+/// Operators with loops of their own: matrix products, convolutions, and operators that address memory by values.
 namespace varve::loop {
 
-/// What a call needs to know of shapes: constants where the compiler knows them.
+/// The shape facts that `slice_backward` needs; they are constants if the compiler knows the sizes.
 struct slice_backward_facts {
   index_t outer = 1, size = 1, inner = 1; // of the sliced axis: sizes before, of and after it
   index_t start, step, count, total;
@@ -23,7 +23,7 @@ struct slice_backward_facts {
 };
 struct gather_facts {
   int rank, axis;
-  index_t total, size; // size: how many elements an index may choose from
+  index_t total, size; // size: number of elements that an index selects from
   dims sizes, stride, in_stride;
   constexpr explicit gather_facts(call_info const& c)
       : rank(c.out.sizes.n), axis(static_cast<int>(c.at[0][0])), total(numel(c.out.sizes)),
@@ -32,8 +32,8 @@ struct gather_facts {
 };
 struct scatter_add_facts {
   int rank, axis;
-  index_t total, count, size;                    // size: as of gather
-  dims sizes, stride, source_stride, out_stride; // of the indices; of what is added; of the result
+  index_t total, count, size;                    // size: as in gather_facts
+  dims sizes, stride, source_stride, out_stride; // of the indices; of the added values; of the result
   constexpr explicit scatter_add_facts(call_info const& c)
       : rank(c.in[1].sizes.n), axis(static_cast<int>(c.at[0][0])), total(numel(c.out.sizes)),
         count(numel(c.in[1].sizes)), size(rank ? c.out.sizes[axis].number() : 1), sizes(c.in[1].sizes),
@@ -61,8 +61,8 @@ VARVE_INLINE void slice_backward(slice_backward_facts const& x, T const* a, T* o
       for (index_t i = 0; i < x.inner; ++i)
         out[(o * x.size + x.start + q * x.step) * x.inner + i] = a[(o * x.count + q) * x.inner + i];
 }
-/// Refuses indices out of range as the operators do, before any of them addresses memory; a pass of its own, which
-/// compilers vectorize.
+/// Throws `index_error` for indices out of range, as the operators do, before any of them addresses memory. This is a
+/// separate pass, which compilers vectorize.
 template <class I>
 VARVE_INLINE void check_indices(char const* op, I const* index, index_t count, index_t size) {
   auto const outside = [&](index_t e) {
@@ -112,8 +112,8 @@ VARVE_INLINE void argmax(argmax_facts const& x, A const* a, T* out) {
 }
 } // namespace detail
 
-/// c[M, N] = a b for sizes known to the compiler; `TA`, `TB`: the operand is stored transposed. Large products go to
-/// the blocked kernel.
+/// Computes c[M, N] = a b for sizes known at compile time. `TA`, `TB`: the operand is stored transposed. Large products
+/// use the blocked kernel.
 template <class T, index_t M, index_t K, index_t N, bool TA, bool TB>
 VARVE_NOINLINE void multiply(T const* a, T const* b, T* c) {
   static_assert(!std::is_same_v<T, bool>, "varve: fuse: mm of booleans; convert first");
@@ -122,8 +122,8 @@ VARVE_NOINLINE void multiply(T const* a, T const* b, T* c) {
   else kernel::matmul_fixed<T, M, K, N, TA, TB>(a, b, c);
 }
 
-/// ... for sizes of which some are known at run time, as many products as make up `total` elements. Where that is the
-/// number of rows alone, blocks of them are products of fixed size.
+/// Computes c = a b for sizes some of which are known at run time only, for as many products as make up `total`
+/// elements. If only the number of rows is unknown, blocks of rows are products of fixed size.
 template <class P, index_t M, index_t K, index_t N, bool TA, bool TB, class T>
 VARVE_NOINLINE void multiply_sized(auto const& mem, T const* a, T const* b, T* c, index_t total) {
   static_assert(!std::is_same_v<T, bool>, "varve: fuse: mm of booleans; convert first");
@@ -132,7 +132,7 @@ VARVE_NOINLINE void multiply_sized(auto const& mem, T const* a, T const* b, T* c
   for (index_t e = 0; e < total; e += m * n, a += m * k, b += k * n) {
     index_t row = 0;
     constexpr index_t some =
-        TB ? 48 : 12; // which fill the registers once or twice; more where B is transposed each time
+        TB ? 48 : 12; // rows that fill the registers once or twice; more if B is transposed for each block
     if constexpr (by_rows && some * (by_rows ? K * N : 0) <= 1 << 18)
       for (; row + some <= m; row += some) kernel::matmul_fixed<T, some, K, N, TA, TB>(a + row * k, b, c + e + row * n);
     kernel::matmul<T>(m - row, n, k, {a + row * k, TA ? 1 : k, TA ? m : 1}, {b, TB ? 1 : n, TB ? k : 1},
@@ -141,7 +141,7 @@ VARVE_NOINLINE void multiply_sized(auto const& mem, T const* a, T const* b, T* c
 }
 
 namespace detail {
-/// A call with the sizes of this run.
+/// Returns a call with the sizes of this run.
 VARVE_INLINE call_info bound_call(call_info c, auto const& mem) {
   auto bind = [&](dims& d) {
     for (int k = 0; k < d.n; ++k)
@@ -152,7 +152,7 @@ VARVE_INLINE call_info bound_call(call_info c, auto const& mem) {
   for (dims& d : c.at.fact) bind(d);
   return c;
 }
-/// What a call needs to know, by the compiler if `Fixed`.
+/// Returns the shape facts of a call, computed at compile time if `Fixed`.
 template <class Facts, class P, int S, bool Fixed>
 VARVE_INLINE auto facts_of([[maybe_unused]] auto const& mem) {
   constexpr call_info c = P::value.calls[P::value.stages[S].number];

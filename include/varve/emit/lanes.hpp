@@ -4,16 +4,16 @@
 #include <varve/kernel/convert_batch.hpp>
 
 /// @file
-/// Registers of a loop body from and to memory of any dtype and stride.
+/// Loads and stores registers of a loop body, for memory of any dtype and stride.
 namespace varve::loop {
 
-/// Which lanes of a vector count: `Live` first lanes are in memory, those before `First` were done already.
+/// Which lanes of a vector are in use: the first `Live` lanes are in memory, and those before `First` are done already.
 template <int Live, int First = 0>
 struct lanes_in_use {
   static constexpr int live = Live, first = First;
 };
-/// ... when the number of first lanes, or of those done already, is known at run time: it stands behind the loop
-/// indices.
+/// Lanes in use if the number of first lanes is known at run time only; it is stored after the loop indices. In
+/// `lanes_overlapping` the number of lanes that are done is stored there.
 using lanes_counted = lanes_in_use<0>;
 template <int Live>
 using lanes_overlapping = lanes_in_use<Live, -1>;
@@ -24,7 +24,7 @@ VARVE_PART index_t live_lanes([[maybe_unused]] index_t const* i) {
 }
 
 namespace detail {
-/// Elements `p[0], p[Stride], ...` as a value of the lane type.
+/// Loads elements `p[0], p[Stride], ...` as a value of the lane type.
 template <class V, class M, index_t Stride, class T>
 VARVE_PART V load_lanes(T const* p) {
   using E = kernel::element_t<V>;
@@ -44,7 +44,7 @@ VARVE_PART V load_lanes(T const* p) {
   }
 }
 
-/// The first `live` of them, elements `stride` apart, both known at run time.
+/// Loads the first `live` elements, which are `stride` apart; both are known at run time.
 template <class V, index_t Stride, class T>
 VARVE_PART V load_counted(T const* p, index_t stride, index_t live) {
   using E = kernel::element_t<V>;
@@ -59,7 +59,7 @@ VARVE_PART V load_counted(T const* p, index_t stride, index_t live) {
   }
 }
 
-/// ... and back; `Fits`: no integer has to wrap around.
+/// Stores lanes to memory. `Fits`: no integer needs to wrap around.
 template <class M, index_t Stride, bool Fits = false, class T, class V>
 VARVE_PART void store_lanes(T* p, V const& v) {
   using E = kernel::element_t<V>;

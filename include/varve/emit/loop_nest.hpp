@@ -5,15 +5,15 @@
 #include <varve/plan/threads.hpp>
 
 /// @file
-/// Loops run over SIMD registers of `float` or `double`, of `int32` or `int64` where there are integers alone. Lane
-/// kernels are reached through constant function pointers of `op_handle` and inline completely. All are `VARVE_INLINE`,
-/// even `where` of a few instructions: a unit with many of them would call them, and a call takes all SIMD registers
-/// away. So may those of a program's own operators be. What is around them is `VARVE_PART` of a `VARVE_WHOLE`
-/// (`config.hpp`).
+/// Loops run over SIMD registers of `float` or `double`, or of `int32` or `int64` if there are only integers. Lane
+/// kernels are called through constant function pointers of `op_handle` and inline completely. All are `VARVE_INLINE`,
+/// even a `where` of a few instructions. A translation unit with many of them would otherwise call them, and a call
+/// makes all SIMD registers unavailable. Kernels of a program's own operators may be `VARVE_INLINE` too. The code
+/// around them is `VARVE_PART` of a `VARVE_WHOLE` (`config.hpp`).
 namespace varve::loop {
 
-/// Emission of loop nest `B` of program `P`: loops around one straight-line body, with constant bounds but for run-time
-/// sizes.
+/// The emitted form of loop nest `B` of program `P`: loops around one straight-line body. Bounds are constants, except
+/// run-time sizes.
 template <class P, int B>
 struct nest {
   static constexpr body b = P::value.bodies[B];
@@ -23,19 +23,20 @@ struct nest {
   static constexpr int sinks = b.sink_count;
   static constexpr int inner = b.rank - 1;
   static constexpr bool vector_inside = b.vector >= 0 && b.vector == inner;
-  /// Vectors computed side by side: hides the latency of accumulators and short dependency chains.
+  /// Vectors computed side by side, which hides the latency of accumulators and short dependency chains.
   static constexpr int side_by_side =
       vector_inside && b.extent[inner >= 0 ? inner : 0] >= 2 * width * b.unroll ? b.unroll : 1;
-  /// Two vectors computed step by step, with accumulators in common: hides the latency of long dependency chains.
+  /// True if two vectors are computed step by step with common accumulators, which hides the latency of long dependency
+  /// chains.
   static constexpr bool paired = vector_inside && b.paired && b.extent[inner >= 0 ? inner : 0] >= 2 * width;
-  /// Whether threads share the outermost loop.
+  /// True if threads share the outermost loop.
   static constexpr bool shared = threaded && can_share<P>(b);
   template <class Mem>
   static VARVE_PART void run(Mem const& mem) {
     if constexpr (shared) {
       run_in_parts(mem, std::make_integer_sequence<int, b.rank>{});
     } else {
-      index_t i[max_rank + sized<P>]; // behind the indices: `lanes_counted`
+      index_t i[max_rank + sized<P>]; // after the indices: a number for `lanes_counted`
       for (index_t& x : i) x = 0;
       V sum[side_by_side * sinks];
       V fixed[b.fixed_count + b.kept + 1];
@@ -61,11 +62,11 @@ private:
       any = any || (P::value.sinks[s].kind != sink_kind::store && P::value.sinks[s].level == L);
     return any;
   }();
-  /// What is done to sinks: registers get their neutral elements, values of the body are left, registers become
-  /// results.
+  /// What happens to sinks: registers receive their neutral elements, values of the body are stored, or registers
+  /// become results.
   enum class act : unsigned char { start, leave, finish };
-  /// Sinks in one function: many of them are several, as many steps are; those of blocks find their values in memory in
-  /// any case.
+  /// The number of sinks in one function. Many sinks are split into several functions, as many steps are. Sinks of a
+  /// body with blocks read their values from memory in any case.
   static constexpr int at_once = sinks <= (b.block_count > 0 ? 32 : 128) ? sinks : 32;
   static constexpr bool alike = [] {
     if constexpr (sinks > at_once) return sink_table<P, B>::alike();
@@ -74,7 +75,7 @@ private:
   template <int From>
   using row = std::make_integer_sequence<int, (sinks - From < at_once ? sinks - From : at_once)>;
 
-  /// The parts of the outermost loop; what they sum up is put together in their order.
+  /// The type of the sums of a part of the outermost loop; sums are combined in the order of the parts.
   using number = number_of_part<P, B, T>;
   template <class Mem, int... L>
   static VARVE_PART void run_in_parts(Mem const& mem, std::integer_sequence<int, L...>) {
@@ -90,7 +91,7 @@ private:
   template <class Mem, int... S>
   static VARVE_NOINLINE VARVE_WHOLE void run_part(Mem const& mem, index_t begin, index_t end,
                                                   [[maybe_unused]] number* partial, std::integer_sequence<int, S...>) {
-    Mem const own = mem; // nobody else sees it, so that addresses are read once
+    Mem const own = mem; // a private copy, so that addresses are read once
     index_t i[part_end + 1];
     for (index_t& x : i) x = 0;
     i[part_begin] = begin, i[part_end] = end;
@@ -111,7 +112,7 @@ private:
           : void()),
      ...);
   }
-  /// Where this part of loop `L` begins, where it ends below `limit`, and whether it has the end of the loop.
+  /// Returns where this part of loop `L` begins; `ends` returns where it ends, at most `limit`.
   template <int L>
   static VARVE_PART index_t begins(index_t const* i) {
     return shared && L == 0 ? i[part_begin] : 0;
@@ -136,7 +137,7 @@ private:
         else for_each_vector<L, M>(mem, i, sum, fixed, std::make_integer_sequence<int, side_by_side>{});
       }
       if (ends<L>(i, n) < n) {
-        // what is left belongs to the last part
+        // the remainder belongs to the last part
       } else if (n >= width) {
         for (index_t at = i[L]; at < n; at += width) { // the last vector overlaps the one before
           i[L] = at + width <= n ? at : n - width;
@@ -184,7 +185,7 @@ private:
     ((i[L] = start + U * width, level<L + 1, M>(mem, i, sum + U * sinks, fixed)), ...);
     i[L] = start;
   }
-  /// A vector of points, or one: its indices and the values of its steps.
+  /// One vector of points, or one point: its indices and the values of its steps.
   struct vector_at {
     index_t const* i;
     V* now;
@@ -224,7 +225,7 @@ private:
   static VARVE_PART void row_of_steps(std::integer_sequence<int, K...>, auto const& mem, V* sum, V* fixed, At... at) {
     (take<From + K, M>(mem, sum, fixed, at...), ...);
   }
-  /// One step of the body, for one vector or two: a value, or what a sink does with one.
+  /// Executes one step of the body, for one vector or two: computes a value, or lets a sink take one.
   template <int K, class M, class Mem, class... At>
   static VARVE_PART void take([[maybe_unused]] Mem const& mem, [[maybe_unused]] V* sum, V* fixed, At... at) {
     if constexpr (constexpr step s = P::value.steps[b.step_first + K]; s.kind == step_kind::leave)
@@ -305,7 +306,7 @@ private:
       }
     }
   }
-  /// What memory holds of a reduction.
+  /// Loads the partial result of a reduction from memory.
   template <int S, class M, class Mem, class X>
   static VARVE_PART V held([[maybe_unused]] Mem const& mem, [[maybe_unused]] index_t const* i, X const* p) {
     if constexpr (sized<P>) return detail::load_sized<V, M, target_stride<S>>(mem, i, p);
@@ -335,14 +336,14 @@ private:
       else hold<S, M>(mem, i, p, r);
     }
   }
-  /// What the vectors side by side have summed up.
+  /// Combines the sums of the vectors that are computed side by side.
   template <int S>
   static VARVE_PART V total(V const* sum) {
     V r = sum[S];
     for (int u = 1; u < side_by_side; ++u) r = merged<kind_at<S>>(r, sum[u * sinks + S]);
     return r;
   }
-  /// Writes the number that a reduction came to, or adds it to what is there.
+  /// Writes the final number of a reduction, or adds it to the number in memory.
   template <int S, class X, class R>
   static VARVE_PART void leave_number(X* p, R r) {
     if constexpr (sink_at<S>.accumulate) r = merged<sink_at<S>.kind>(static_cast<R>(*p), r);

@@ -5,11 +5,11 @@
 #include <utility>
 
 /// @file
-/// Where a program's buffers lie while it runs: every index and stride is a constant.
-/// `P` is a type with `static constexpr auto value`, a `static_program`.
+/// Where a program's buffers are while it runs: every index and stride is a constant. `P` is a type with `static
+/// constexpr auto value`, a `static_program`.
 namespace varve::loop {
 
-/// Addresses of arguments, results and the arena while a program runs.
+/// The addresses of arguments, results and the arena while a program runs.
 template <int Arguments, int Results>
 struct memory {
   void const* argument[Arguments ? Arguments : 1];
@@ -17,7 +17,7 @@ struct memory {
   std::byte* arena;
 };
 
-/// The elements of a constant of program `P`, with their type: read-only data of the executable.
+/// The elements of a constant of program `P`, with their type, as read-only data of the executable.
 template <class P, int Buffer>
 struct table {
   static constexpr buffer b = P::value.buffers[Buffer];
@@ -31,7 +31,7 @@ template <class P, int Buffer>
 alignas(64) inline constexpr table<P, Buffer> table_of{};
 
 namespace detail {
-/// Where the arena has a buffer from byte `number` on, or the `number`-th argument or result.
+/// Returns the address of a buffer: of the arena at byte `number`, or of the `number`-th argument or result.
 template <place Where, class T>
 VARVE_PART auto* base(auto const& mem, index_t number) {
   if constexpr (Where == place::arena) return reinterpret_cast<T*>(mem.arena + number);
@@ -40,7 +40,7 @@ VARVE_PART auto* base(auto const& mem, index_t number) {
 }
 } // namespace detail
 
-/// First element of a buffer, with its type.
+/// Returns the first element of a buffer, with its type.
 template <class P, int Buffer>
 VARVE_PART auto* address(auto const& mem) {
   constexpr buffer b = P::value.buffers[Buffer];
@@ -51,7 +51,7 @@ VARVE_PART auto* address(auto const& mem) {
 }
 
 namespace detail {
-/// Loops that an access of these strides depends on, and those outside of them.
+/// Returns the number of loops from the outermost to the innermost one on which an access of these strides depends.
 constexpr int depth_of(index_t const* stride) {
   int n = max_rank;
   while (n > 0 && stride[n - 1] == 0) --n;

@@ -15,11 +15,11 @@ namespace varve::loop {
 template <class Make>
 struct compiled;
 
-/// Makes the graph of a function with symbolic sizes: `Make::at(k)` traces it for the `k`-th samples.
+/// A source of the graph of a function with symbolic sizes: `Make::at(k)` traces it for the `k`-th samples.
 template <class Make>
 concept makes_samples = requires { Make::symbols; };
 
-/// Region `R` of the optimized graph of `Make`, as a program of its own.
+/// Region `R` of the optimized graph of `Make`, as a separate program.
 template <class Make, int R>
 struct region_of {
   constexpr graph operator()() const {
@@ -45,7 +45,7 @@ template <class P, int Arguments, int Results>
 void run_sized(memory<Arguments, Results> const& given, size_values<P> const& sizes);
 
 namespace detail {
-/// Runs a function of a program, `P`, with the symbols that its caller has.
+/// Runs `P`, a function of a program, with the symbols of its caller.
 template <class P, int Arguments, int Results>
 VARVE_PART void run_inner([[maybe_unused]] auto const& mem, memory<Arguments, Results> const& given) {
   if constexpr (sized<P>) {
@@ -75,26 +75,26 @@ VARVE_PART void run_region(auto const& mem, std::integer_sequence<int, A...>, st
 } // namespace detail
 
 namespace detail {
-/// Bytes of the buffer in slot `Slot`.
+/// Returns the bytes of the buffer in slot `Slot`.
 template <class P, int Slot>
 VARVE_PART index_t bytes_of([[maybe_unused]] auto const& mem) {
   constexpr buffer b = P::value.buffers[P::value.ports[Slot]];
   return number_of<b.elements>(mem) * itemsize(b.type);
 }
-/// Whether a step is little enough to be written twice.
+/// True if a step is short enough to be written twice.
 template <class P>
 constexpr bool is_short() {
   for (std::size_t k = 0; k < P::value.used.stages; ++k)
     if (P::value.stages[k].kind != stage_kind::loops) return false;
   return P::value.used.steps <= 256;
 }
-/// Outputs of steps that were not made.
+/// Clears the outputs of steps that are not executed.
 VARVE_PART inline void clear_rows(void* rows, index_t from, index_t to, index_t bytes) {
   std::memset(static_cast<std::byte*>(rows) + from * bytes, 0, static_cast<std::size_t>((to - from) * bytes));
 }
-/// Runs the steps of a loop, at most `n` unless it is `Conditional`; how many it were. What is carried is in `here` at
-/// last. Steps are written twice where they are short or go on by a condition: with places that are constants, what is
-/// carried may stay in registers.
+/// Runs the steps of a loop, at most `n` unless it is `Conditional`. Returns their number. Carried values are in `here`
+/// at the end, which may be exchanged with `there`. Steps are written twice if they are short or continue by a
+/// condition: with constant places, carried values may stay in registers.
 template <bool Conditional, bool Short, class Places>
 VARVE_PART index_t walk(Places& here, Places& there, index_t n, auto const& goes_on, auto const& step) {
   index_t k = 0;
@@ -118,8 +118,8 @@ VARVE_PART index_t walk(Places& here, Places& there, index_t n, auto const& goes
   }
   return k;
 }
-/// ... where what is carried, `bytes` in all, lies in variables of the caller's, which no result can overlap: places
-/// are constants throughout, so that numbers stay in registers.
+/// Runs the steps of a loop whose carried values, `bytes` in total, are in variables of the caller, which no result can
+/// overlap. All places are constants, so that numbers stay in registers.
 template <class Places>
 VARVE_PART void walk_in_registers(Places const& here, Places const& there, index_t n, std::size_t bytes,
                                   auto const& step) {
@@ -132,7 +132,7 @@ VARVE_PART void walk_in_registers(Places const& here, Places const& there, index
   step(here, there, k);
   std::memcpy(here[0], there[0], bytes);
 }
-/// Where each of some buffers begins when they lie one behind the other, and at last where the next one would; -1 if
+/// Returns the offsets of some buffers that are stored one after the other, followed by the end of the last one; -1 if
 /// they are more than a few numbers.
 template <class P, int First, int Count>
 constexpr std::array<std::ptrdiff_t, Count + 1> places_of_carried() {
@@ -144,13 +144,13 @@ constexpr std::array<std::ptrdiff_t, Count + 1> places_of_carried() {
   }
   return r;
 }
-/// Where a carried value lies: in a place of the caller's own, or in the buffer of its slot.
+/// Returns where a carried value is: in a place of the caller, or in the buffer of its slot.
 template <class P, int Slot>
 VARVE_PART void* place_of(auto const& mem, void* own) {
   return own ? own : address<P, P::value.ports[Slot]>(mem);
 }
-/// A loop: what is walked through and put out moves on by one row from step to step; what is carried lies in two places
-/// in turn. Outputs of steps that were not made are 0.
+/// Runs a loop. Inputs per step and outputs per step advance by one row from step to step. Carried values alternate
+/// between two buffers. Outputs of steps that are not executed are 0.
 template <class P, int S, int... A, int... Q>
 VARVE_PART void run_scan(auto const& mem, std::integer_sequence<int, A...>, std::integer_sequence<int, Q...>) {
   constexpr stage s = P::value.stages[S];
@@ -171,7 +171,8 @@ VARVE_PART void run_scan(auto const& mem, std::integer_sequence<int, A...>, std:
                                                                                  : nullptr)...};
   void* there[] = {place_of<P, s.in[2] + (Q < carried ? results + Q : 0)>(
       mem, in_registers ? own[1] + place[Q < carried ? Q : 0] : nullptr)...};
-  if (n % 2 && !open && !counted && !in_registers) std::swap(here, there); // the last step leaves it where it is wanted
+  // so that the last step leaves its result in the right buffer
+  if (n % 2 && !open && !counted && !in_registers) std::swap(here, there);
   ((A < carried ? void(std::memcpy(here[A < carried ? A : 0], all.argument[A],
                                    static_cast<std::size_t>(bytes_of<P, s.in[1] + A>(mem))))
                 : void()),
@@ -250,8 +251,8 @@ template <class P, int From, int Count, class Mem>
 VARVE_NOINLINE VARVE_WHOLE void run_stages_apart(Mem const& mem) {
   run_stages<P, From>(mem, std::make_integer_sequence<int, Count>{});
 }
-/// Many stages are several functions: compilers need more than linear time for a long one, and folds are limited to 256
-/// elements.
+/// Runs stages. Many stages become several functions, because compilers need more than linear time for a long one, and
+/// folds are limited to 256 elements.
 template <class P, int From, int Stages, class Mem>
 VARVE_PART void run_some([[maybe_unused]] Mem const& mem) {
   if constexpr (Stages <= 64 && From == 0) {
@@ -264,8 +265,8 @@ VARVE_PART void run_some([[maybe_unused]] Mem const& mem) {
 }
 } // namespace detail
 
-/// Executes program `P` on the addresses of its arguments and results; temporaries live on the stack, where they are no
-/// more than `most_on_stack`.
+/// Executes program `P` on the addresses of its arguments and results. Temporaries are on the stack if they need at
+/// most `most_on_stack` bytes.
 template <class P, int Arguments, int Results>
 VARVE_PART void run(memory<Arguments, Results> mem) {
   constexpr int stages = static_cast<int>(P::value.used.stages);
@@ -274,7 +275,7 @@ VARVE_PART void run(memory<Arguments, Results> mem) {
   detail::run_some<P, 0, stages>(mem);
 }
 
-/// ... of a program with run-time sizes, whose large temporaries lie in scratch memory.
+/// The memory of a program with run-time sizes, whose large temporaries are in scratch memory.
 template <class P, int Arguments, int Results>
 struct sized_memory : memory<Arguments, Results> {
   index_t const* size; // the values of all expressions
@@ -297,12 +298,12 @@ VARVE_WHOLE void run_sized(memory<Arguments, Results> const& given, size_values<
   }
 }
 
-/// Loops of C++ are gone when a function is traced, their operators stand one after the other: 1000 steps of five take
-/// a compiler 10 seconds, 3000 minutes.
+/// The maximum number of operators in a traced function. Tracing unrolls C++ loops: 1000 steps of five operators take a
+/// compiler 10 seconds, 3000 steps minutes.
 inline constexpr int most_operators = 10000;
 
 namespace detail {
-/// A name, so that compilers tell the number when there are more.
+/// A named constant, so that compilers print the number of operators if it is exceeded.
 template <int OperatorsWereTraced>
 inline constexpr bool is_short_enough = OperatorsWereTraced <= most_operators;
 
@@ -310,19 +311,21 @@ inline constexpr bool is_short_enough = OperatorsWereTraced <= most_operators;
 /// constant's arrays, used or not.
 inline constexpr program_sizes small_program{256, 2048, 2048, 4096, 256, 256, 64, 256, 64, 64, 4096},
     usual{4096, 32768, 32768, 65536, 4096, 4096, 1024, 4096, 1024, 1024, 65536};
-/// A function that traces to more operators is not planned in arrays of size `S`.
+/// The maximum number of operators of a function that is planned in arrays of size `S`.
 template <program_sizes S>
 inline constexpr int most_operators_in = S.is(small_program) ? 256 : most_operators;
 
 /// The program in arrays of size `S`.
 template <class Make, program_sizes S>
 struct built {
-  static constexpr static_program<S> build() { // every graph a named object: g++ 12 loses temporaries that hold storage
+  // every graph is a named object: g++ 12 loses temporaries that hold storage
+  static constexpr static_program<S> build() {
     graph const traced = Make{}();
     program p;
     p.traced_operators = traced.operations();
     p.writes_arguments = has_mutation(traced);
-    if (p.traced_operators <= most_operators_in<S> && !p.writes_arguments) { // else refused where the message is short
+    // otherwise refused later, where the message is short
+    if (p.traced_operators <= most_operators_in<S> && !p.writes_arguments) {
       graph const better = prepare(traced);
       p = plan(better);
       schedule(p), cut_long_bodies(p);
@@ -333,7 +336,7 @@ struct built {
       build(); // varve: at a limit use scan for long loops; -fconstexpr-steps=1000000000
                // (clang), or -fconstexpr-ops-limit=1000000000 -fconstexpr-loop-limit=10000000 (g++)
 };
-/// ... with symbolic sizes.
+/// The program with symbolic sizes in arrays of size `S`.
 template <makes_samples Make, program_sizes S>
 struct built<Make, S> {
   static constexpr sized_program<S> build() {
@@ -344,7 +347,7 @@ struct built<Make, S> {
     list<size_guard> guards;
     if (has_mutation(traced[0])) {
       program p;
-      p.writes_arguments = true; // refused where the message is short
+      p.writes_arguments = true; // refused later, where the message is short
       return {p, sizes, guards, 0, sized_problem::writes};
     }
     if (S.is(small_program) && traced[0].operations() > most_operators_in<S>) {
@@ -371,15 +374,16 @@ struct built<Make, S> {
       build(); // varve: at a limit use scan for long loops; -fconstexpr-steps=1000000000
                // (clang), or -fconstexpr-ops-limit=1000000000 -fconstexpr-loop-limit=10000000 (g++)
 };
-/// Was it computed? Where not, the compiler has said why, and what builds on it says no more.
+/// True if the program was computed. Otherwise the compiler has reported the reason, and dependent code adds no
+/// message.
 template <class Built>
 inline constexpr bool computed = requires { typename std::bool_constant<(Built::value.workspace >= 0)>; };
-/// The program `First` if its arrays hold it, else the same in arrays of its own size.
+/// The program `First` if its arrays are large enough, otherwise the same program in arrays of its own size.
 template <class Make, class First, program_sizes S, bool = computed<First>>
 struct fitted : std::conditional_t<S.holds(First::value.used), First, built<Make, First::value.used>> {};
 template <class Make, class First, program_sizes S>
 struct fitted<Make, First, S, false> {}; // has no `value`, since it was not computed
-/// The program in arrays that suit the number of its operators; it is planned once if these are large enough.
+/// The program in arrays that suit the number of its operators. It is planned once if these are large enough.
 template <class Make, class Few = built<Make, small_program>>
 struct suited : fitted<Make, Few, small_program> {};
 template <class Make, class Few>
@@ -390,7 +394,7 @@ template <class Program, bool = computed<Program>>
 struct accepted : Program {
   static_assert(!Program::value.writes_arguments,
                 "varve: fuse: the function writes into its argument; write into a clone of it, and return that");
-  // qualified, whereupon clang 14 tells the number
+  // qualified, so that clang 14 prints the number
   static_assert(detail::is_short_enough<Program::value.traced_operators>,
                 "varve: fuse: more than 10000 operators were traced, since loops of C++ are unrolled; write a long one "
                 "as scan or while_loop");

@@ -6,12 +6,12 @@
 #include <varve/kernel/records.hpp>
 
 /// @file
-/// Emission of one step: every index, stride and kernel is a constant, so that nothing is left of it but its
-/// instruction. `P` is a type with `static constexpr auto value`, a `static_program`.
+/// Emission of one step: every index, stride and kernel is a constant, so that only its instruction remains. `P` is a
+/// type with `static constexpr auto value`, a `static_program`.
 namespace varve::loop {
 
 namespace detail {
-/// Lanes of a program with run-time sizes: the number of lanes or the stride may be known at run time only.
+/// Loads lanes in a program with run-time sizes: the number of lanes or the stride may be known at run time only.
 template <class V, class M, index_t Stride, class T>
 VARVE_PART V load_sized(auto const& mem, index_t const* i, T const* p) {
   if constexpr (M::live == 0 || is_run_time(Stride))
@@ -25,7 +25,7 @@ VARVE_PART void store_sized(auto const& mem, index_t const* i, T* p, V const& v)
   else store_lanes<M, Stride, Fits>(p, v);
 }
 
-/// 0, 1, 2, ... times `step`.
+/// Returns 0, 1, 2, ... times `step`.
 template <class V>
 VARVE_PART V ramp(kernel::element_t<V> step) {
   using E = kernel::element_t<V>;
@@ -54,14 +54,14 @@ VARVE_PART V multiply_add(V const& a, V const& b, V const& c) {
   else if constexpr (std::is_integral_v<V>) return kernel::add(kernel::mul(a, b), c);
   else return a * b + c;
 }
-/// c - a * b
+/// Returns c - a * b.
 template <class V>
 VARVE_PART V subtract_product(V const& a, V const& b, V const& c) {
   if constexpr (kernel::is_batch<V>) return kernel::fnma<kernel::element_t<V>>(a, b, c);
   else if constexpr (std::is_integral_v<V>) return kernel::sub(c, kernel::mul(a, b));
   else return c - a * b;
 }
-/// Rounds a double to the dtype it stands for.
+/// Rounds a double to the dtype whose value it represents.
 template <dtype D>
 VARVE_PART double rounded(double x) {
   if constexpr (D == dtype::float64) return x;
@@ -87,13 +87,13 @@ VARVE_PART V converted(V const& x) {
 } // namespace detail
 
 namespace detail {
-/// An operand: a value of this iteration, or one computed before the innermost loop. A function of little, since a step
-/// is written thousands of times.
+/// Returns an operand: a value of this iteration, or one computed before the innermost loop. The function is minimal,
+/// since a step is written thousands of times.
 template <class V>
 VARVE_PART V const& pick(V const* fixed, V const* now, int slot) {
   return slot >= 0 ? now[slot] : fixed[~slot];
 }
-/// Arithmetic without the way through the operator's kernel, which the compiler would have to inline each time.
+/// Computes arithmetic without the operator's kernel, which the compiler would have to inline each time.
 template <step_kind Kind, class V>
 VARVE_PART V arithmetic(V const& a, V const& b) {
 #if VARVE_USE_XSIMD && (defined(__x86_64__) || defined(__aarch64__))
@@ -115,7 +115,7 @@ VARVE_PART V arithmetic(V const& a, V const& b) {
     else return a / b;
   }
 }
-/// The kernel of an operator on the lane type.
+/// Returns the kernel of an operator on the lane type.
 template <class V>
 constexpr auto kernel_of(op_handle const& op) {
   op_lanes const& lanes = *op.lanes();
@@ -127,20 +127,20 @@ constexpr auto kernel_of(op_handle const& op) {
   else if constexpr (std::is_same_v<kernel::element_t<V>, std::int64_t>) return lanes.simd_i64;
   else return lanes.simd_f64;
 }
-/// A kernel as a function that many steps share.
+/// Calls a kernel as a function that many steps share.
 template <auto Kernel, class V, class... X>
 VARVE_NOINLINE VARVE_WHOLE V call_apart(X... x) {
   V const a[] = {x...};
   return Kernel(a);
 }
-/// Operand `K` of a step with many.
+/// Returns operand `K` of a step with many operands.
 template <class P, int S, int K, class V>
 VARVE_PART V const& term(V const* fixed, V const* now) {
   constexpr int slot = P::value.ports[P::value.steps[S].args + K];
   if constexpr (slot >= 0) return now[slot];
   else return fixed[~slot];
 }
-/// An operator by its lane kernel.
+/// Applies an operator by its lane kernel.
 template <class P, int S, class V, int... K>
 VARVE_PART V apply([[maybe_unused]] V const* fixed, [[maybe_unused]] V const* now, std::integer_sequence<int, K...>) {
   constexpr step s = P::value.steps[S];
@@ -155,7 +155,7 @@ VARVE_PART V apply([[maybe_unused]] V const* fixed, [[maybe_unused]] V const* no
     else return k(a);
   }
 }
-/// One of many terms goes to one of two partial results: half the latency.
+/// Adds one of many terms to one of two partial results, which halves the latency.
 template <step_kind Kind, int K, class V>
 VARVE_PART void take(V* r, V const& x) {
   if constexpr (K < 2) r[K] = x;
@@ -187,7 +187,7 @@ VARVE_PART V gathered([[maybe_unused]] V const* fixed, [[maybe_unused]] V const*
 } // namespace detail
 
 namespace detail {
-/// A load of form `S`.
+/// Executes a load of form `S`.
 template <step_form S, int Vector, class M, class V, int... L>
 VARVE_PART V loaded(auto const& mem, [[maybe_unused]] index_t const* i, step_places const& at,
                     std::integer_sequence<int, L...>) {
@@ -196,7 +196,7 @@ VARVE_PART V loaded(auto const& mem, [[maybe_unused]] index_t const* i, step_pla
       p + (at.offset + ... + (S.stride[L] != 0 ? S.stride[L] * i[L] : 0)));
 }
 
-/// A step by itself: what it reads depends on the indices, or its operands are many.
+/// Computes a step with code of its own: it reads by indices, or has many operands.
 template <class P, int S, int Vector, class M, class V>
 VARVE_PART void compute_alone([[maybe_unused]] auto const& mem, [[maybe_unused]] index_t const* i,
                               [[maybe_unused]] V const* fixed, V* now, int slot) {
@@ -234,8 +234,8 @@ VARVE_PART void compute_alone([[maybe_unused]] auto const& mem, [[maybe_unused]]
 }
 } // namespace detail
 
-/// Computes a step of form `S` into `now[at.slot]` from the values before the loop (`fixed`) and of this iteration
-/// (`now`); what other blocks look for, beside the former too.
+/// Computes a step of form `S` into `now[at.slot]`, from the values before the loop (`fixed`) and of this iteration
+/// (`now`). A value that other blocks use is also stored in `fixed`.
 template <step_form S, class P, int Vector, class M, class V>
 VARVE_PART void compute([[maybe_unused]] auto const& mem, [[maybe_unused]] index_t const* i, [[maybe_unused]] V* fixed,
                         [[maybe_unused]] V* now, [[maybe_unused]] step_places const& at) {

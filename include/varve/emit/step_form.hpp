@@ -3,27 +3,27 @@
 #include <varve/plan/sized_program.hpp>
 
 /// @file
-/// What steps of a program have in common, and what each of them has of its own.
-/// `P` is a type with `static constexpr auto value`, a `static_program`.
+/// What steps of a program have in common, and what is specific to each of them. `P` is a type with `static constexpr
+/// auto value`, a `static_program`.
 ///
-/// The arguments of a shared function are the places of its operands: constants, when it is inlined. Only steps of many
-/// operands, and loads of constants or with run-time sizes, have a function each.
+/// The arguments of a shared function are the places of its operands, which are constants after inlining. Only steps of
+/// many operands, and loads of constants or with run-time sizes, have a function each.
 namespace varve::loop {
 
-/// What of a step decides its code: steps of one form share it, whatever their operands are. Compilers take their time
-/// over every function that a template makes.
+/// The properties of a step that determine its code. Steps of one form share the code, whatever their operands are.
+/// Compilers spend time on every function that a template creates.
 struct step_form {
   step_kind kind;
-  dtype type, from; // `from` of a load: what the memory holds
+  dtype type, from; // `from` of a load: the dtype in memory
   op_handle const* op;
   bool wide, apart, wraps, kept;
   int count;
   place where; // of a load, and its strides
   index_t stride[max_rank];
-  int number; // of a step whose code is its own, by what it loads or for its many operands; else -1
+  int number; // of a step with code of its own, due to its load or its many operands; otherwise -1
 };
-/// Where a step leaves its value and finds its first operands; the value of a constant; the number of the buffer that
-/// is loaded from, and its first element.
+/// Where a step stores its value and finds its first operands, and the value of a constant. For a load also the number
+/// of the buffer, and the offset of its first element.
 struct step_places {
   int slot, kept, in[3];
   double value;
@@ -31,8 +31,8 @@ struct step_places {
 };
 
 namespace detail {
-/// Is the code of a load shared with others? What lies in the program, or where run-time sizes say, is addressed by
-/// code of its own.
+/// True if a load shares its code with others. Constants in the program, and memory of run-time size, are addressed by
+/// separate code.
 template <class P>
 constexpr bool loads_alike(access const& a) {
   place const where = P::value.buffers[a.buffer].where;
@@ -55,7 +55,7 @@ consteval step_form form_of(int number) {
   if (own) f.number = number;
   return f;
 }
-/// The places of `Count` steps from `First` on, which leave their values from `now[Slot]` on.
+/// The places of `Count` steps from `First` on, whose values are stored from `now[Slot]` on.
 template <class P, int First, int Slot, int Count>
 struct row_of_places {
   step_places at[Count];

@@ -16,10 +16,10 @@
 
 namespace varve {
 
-/// What became of the programs that `backends::cpp` was given, in this process.
+/// Counts of the programs of this process that were passed to `backends::cpp`.
 struct cpp_programs {
   long compiled = 0, from_disk = 0;
-  /// Those that run by `backends::fused`: for good, and until the compiler is done.
+  /// Programs that run by `backends::fused`: permanently (`fused`), and until the compiler is done (`waiting`).
   long fused = 0, waiting = 0;
 };
 
@@ -29,7 +29,7 @@ struct cpp_counters {
 };
 inline cpp_counters cpp_counted;
 
-/// A graph as a unit of C++ with one function of addresses.
+/// Returns a graph as a C++ translation unit with one function that takes arrays of addresses.
 template <class G>
 std::string unit_of(G const& g) {
   std::string s = emit_cpp(g, "program"), call;
@@ -46,8 +46,8 @@ std::string unit_of(G const& g) {
          call + ");\n}\n";
 }
 
-/// A program that runs by another backend until its library is loaded. The compiler works on a thread of its own, and
-/// ends with the last copy of the program.
+/// A program that runs by `backends::fused` until its library is loaded. The compiler runs on a separate thread and is
+/// stopped when the last copy of the program is destroyed.
 class native_program {
 public:
   native_program(graph const& g, cpp_options how) : meanwhile_(fuse(g)), how_(std::move(how)) {
@@ -102,12 +102,14 @@ private:
 } // namespace detail
 
 namespace backends {
-/// `compile(f, backends::cpp)`: each program is written as C++ (`emit_cpp`), compiled by the system's compiler into a
-/// shared library, and loaded; it is kept on disk, by its text, the compiler, the flags and varve's headers, for other
-/// processes and later ones. With the first program varve's kernels are precompiled there (20 to 90 MB), so that each
-/// further one takes the compiler half a second to a second. Until it is there, and where there is no compiler, or the
-/// graph has an operator without a text, calls run by `backends::fused`; the latter is reported.
-/// `backends::cpp.with({.wait = true})`: other options.
+/// A backend for `compile(f, backends::cpp)` that writes each program as C++ (`emit_cpp`), compiles it with the
+/// system's compiler into a shared library, and loads it. Libraries are cached on disk for other and later processes;
+/// the key consists of the text, the compiler, the flags and varve's headers.
+///
+/// The first program also precompiles varve's kernels into the cache (20 to 90 MB). Each further program then takes the
+/// compiler half a second to a second. Until a program is compiled, its calls run by `backends::fused`. They continue
+/// to do so if there is no compiler or an operator of the graph cannot be written as C++; this is reported. To set
+/// options use `backends::cpp.with({.wait = true})`.
 struct cpp_t {
   std::shared_ptr<cpp_options const> how{};
 
@@ -120,7 +122,7 @@ struct cpp_t {
 };
 inline cpp_t const cpp{};
 
-/// What became of the programs of this process.
+/// Returns the counts of this process's programs.
 inline cpp_programs cpp_status() {
   auto const& c = detail::cpp_counted;
   return {c.compiled.load(), c.from_disk.load(), c.fused.load(), c.waiting.load()};

@@ -9,8 +9,8 @@
 
 namespace varve::cpp {
 
-/// Writes the stages of a program that are no loop nest: products of matrices and convolutions as calls of their
-/// kernels, what addresses memory by values as plain loops.
+/// Writes the stages of a program that are no loop nests. Matrix products and convolutions become calls of their
+/// kernels; operators that address memory by values become plain loops.
 class call_writer {
 public:
   /// Writes a `matmul` or `call` stage.
@@ -39,7 +39,7 @@ public:
 private:
   writer& out;
   loop::call_info const& c;
-  std::string y, a, b, d; // names: result and operands
+  std::string y, a, b, d; // names of the result and the operands
 
   call_writer(writer& out_, loop::program const& p, loop::stage const& s)
       : out(out_), c(p.calls[s.number]), y(buffer_name(p, s.out)), a(buffer_name(p, s.in[0])) {
@@ -55,7 +55,7 @@ private:
   void close(dims const& sizes) const {
     for (int k = 0; k < sizes.n; ++k) out.close();
   }
-  /// The element number at the loop indices; in dimension `axis` the index is `there`.
+  /// Returns the element number at the loop indices, with the index of dimension `axis` replaced by `there`.
   static std::string at(dims const& sizes, index_t axis = -1, std::string const& there = "") {
     dims const strides = contiguous_strides(sizes);
     std::string s;
@@ -109,7 +109,7 @@ private:
              "] = " + a + "[" + at(c.in[0].sizes) + "];");
     close(c.in[0].sizes);
   }
-  /// Opens a loop over the indices `b`, and names the one at hand `there`, which must be one of `size`.
+  /// Opens a loop over the indices in `b`. Names the present index `there`, and checks that it is below `size`.
   void open_picked(dims const& sizes, index_t size) const {
     open(sizes.n ? sizes : dims{1});
     out.line("index_t const there = static_cast<index_t>(" + b + "[" + at(sizes) + "]);");
@@ -138,7 +138,7 @@ private:
     for (int k = 0; k < s.n; ++k)
       if (k != axis) others.push_back(s[k]);
     std::string const i = "i" + text(axis);
-    if (others.n == 0) out.open("{"); // `best` is a name of this stage
+    if (others.n == 0) out.open("{"); // the name `best` is local to this stage
     for (int k = 0; k < s.n; ++k)
       if (k != axis)
         out.open("for (index_t i" + text(k) + " = 0; i" + text(k) + " < " + text(s[k]) + "; ++i" + text(k) + ") {");
@@ -154,7 +154,7 @@ private:
     out.line("if (" + here + " > " + greatest +
              (is_floating(c.in[0].type) ? " || (" + here + " != " + here + " && " + greatest + " == " + greatest + ")"
                                         : "") +
-             ") best = " + i + ";"); // NaN is greatest
+             ") best = " + i + ";"); // NaN counts as greatest
     out.close();
     out.line(y + "[" + (result.empty() ? "0" : result) + "] = best;");
     close(others.n ? others : dims{1});

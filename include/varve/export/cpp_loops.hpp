@@ -14,7 +14,8 @@
 
 namespace varve::cpp {
 
-/// Names of buffers in the text: arguments `x0`, results `y0`, array constants `c5` and temporaries `t7` by their node.
+/// Returns the name of a buffer in the text: arguments `x0`, results `y0`, and by node constants `c5` and temporaries
+/// `t7`.
 VARVE_COLD inline std::string buffer_name(loop::program const& p, int k) {
   loop::buffer const& b = p.buffers[k];
   if (b.where == loop::place::argument) return "x" + std::to_string(b.number);
@@ -24,8 +25,8 @@ VARVE_COLD inline std::string buffer_name(loop::program const& p, int k) {
 }
 inline std::string text(index_t n) { return std::to_string(n); }
 
-/// Writes one loop nest of a program: the loops that `fuse` would make of it, in C++. A body without a SIMD dimension
-/// computes each value in its own type, others in batches.
+/// Writes one loop nest of a program in C++, the same loops that `fuse` would run. A body without a SIMD dimension
+/// computes each value in its own type; others compute in batches.
 class loop_writer {
 public:
   /// Writes loop nest `b` of program `p`.
@@ -44,7 +45,7 @@ private:
   std::string lane, V; // the element type of batches and, in text, the batch
   std::vector<std::string> fixed, now;
   std::vector<char> used_fixed, used_now;
-  std::vector<int> taken; // nodes whose names are in use
+  std::vector<int> taken; // nodes whose names are already used
 
   loop_writer(writer& out_, loop::program const& p_, loop::body const& b_)
       : out(out_), p(p_), b(b_), batches(b_.vector >= 0), lane_type(b_.type == loop::lane::f32   ? dtype::float32
@@ -81,7 +82,7 @@ private:
     sweep(used_now, [&](std::size_t k) -> loop::step const& { return now_step(k); });
     sweep(used_fixed, [&](std::size_t k) -> loop::step const& { return fixed_step(k); });
   }
-  /// An affine function of the loop indices.
+  /// Returns an affine function of the loop indices.
   std::string index(loop::access const& a) const {
     std::string s;
     for (int l = 0; l < b.rank; ++l)
@@ -135,7 +136,7 @@ private:
   std::string combined(op_handle const& op, std::string const& x, std::string const& y, dtype t) const {
     return filled_in(text_of_operator(op, t, batches), "", [&](int k) { return k ? y : x; });
   }
-  /// Many terms: two partial results, each of every other term.
+  /// Returns the combination of several terms as two partial results, which take every other term each.
   std::string gathered(loop::step const& s) const {
     bool const dot = s.kind == loop::step_kind::dot;
     op_handle const& op = s.kind == loop::step_kind::greatest ? handle<maximum_t>
@@ -230,11 +231,11 @@ private:
   std::string as(dtype t, dtype from, std::string const& x) const {
     return t == from ? x : "kernel::cast<" + std::string(type_text(t)) + ">(" + x + ")";
   }
-  /// Whether lanes of floats would not count far enough.
+  /// True if the sum needs an integer counter because float lanes could not count far enough.
   bool counts(loop::sink const& s) const {
     return batches && b.vector >= s.level && loop::counts(b, s, target_type(s));
   }
-  /// `r` with the value of a sink folded in.
+  /// Returns `r` combined with the value of a sink.
   std::string folded(loop::sink const& s, std::string const& r) const {
     dtype const t = batches ? lane_type : target_type(s);
     auto in = [&](int slot) { return batches ? value(slot) : as(t, step_of(slot).type, value(slot)); };
@@ -309,7 +310,7 @@ private:
     for (int l = 0; l < b.rank; ++l) n *= b.extent[l];
     return n;
   }
-  /// May threads share the outermost loop? Each of its steps leaves elements of its own, and there is much to do.
+  /// True if threads can share the outermost loop: its steps write separate elements, and there is enough work.
   bool can_share() const {
     bool r = points() >= loop::shared_points && b.extent[0] > 1;
     for (int k = 0; k < b.sink_count; ++k)

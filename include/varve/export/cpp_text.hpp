@@ -17,7 +17,7 @@
 /// Types, numbers and operators as C++ text.
 namespace varve::cpp {
 
-/// The C++ type of a dtype.
+/// Returns the C++ type of a dtype.
 constexpr char const* type_text(dtype t) {
   switch (t) {
   case dtype::bool_:
@@ -36,7 +36,7 @@ constexpr char const* type_text(dtype t) {
     refuse::dtype_is_not_supported("emit_cpp", name(t));
   }
 }
-/// A number as a literal of a dtype, which is read back to the bit.
+/// Returns a number as a literal of a dtype that is parsed back to the same bits.
 VARVE_COLD inline std::string literal(dtype t, double x) {
   if (t == dtype::bool_) return x != 0 ? "true" : "false";
   if (!is_floating(t)) return varve::detail::number_text(x);
@@ -51,13 +51,13 @@ VARVE_COLD inline std::string literal(dtype t, double x) {
   return t == dtype::float32 ? s + "f" : s;
 }
 
-/// The text of an elementwise operator of varve on values of dtype `t`, or on batches: what its rules say, else their
-/// kernel. Integers go through kernels, in which they wrap, as do products of int64 in registers.
+/// Returns the C++ text of an elementwise varve operator on values of dtype `t`, or on batches: the text of its rules,
+/// else a call of their kernel. Integers use kernels, which wrap around, as do products of int64 in registers.
 VARVE_COLD inline std::string text_of_operator(op_handle const& op, dtype t, bool batches) {
   bool const wraps = !is_floating(t) && (!batches || (t == dtype::int64 && op.planned_as == operator_class::mul));
   if (op.cpp.infix && !wraps) return op.cpp.infix;
   if (op.cpp.text) return op.cpp.text;
-  constexpr std::string_view family = "special_"; // which tags have not in their names
+  constexpr std::string_view family = "special_"; // a prefix that tags do not have
   std::string_view name = op.name;
   if (name.substr(0, family.size()) == family) name.remove_prefix(family.size());
   std::string s = "varve::rules<varve::" + std::string(name) + "_t>::kernel(";
@@ -65,7 +65,7 @@ VARVE_COLD inline std::string text_of_operator(op_handle const& op, dtype t, boo
   return s + ")";
 }
 
-/// Replaces `$k` by operand k, and `$T` by a type. An operand that is no name is put in parentheses.
+/// Replaces `$k` by operand k, and `$T` by a type.
 template <class Operand>
 VARVE_COLD std::string filled_in(std::string const& text, std::string const& type, Operand const& operand) {
   std::string s;

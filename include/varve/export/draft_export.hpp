@@ -11,24 +11,27 @@
 
 namespace varve {
 
-/// A draft of a program, and what was found in making it.
+/// A draft of a program, and a report of its problems.
 struct drafted_program {
   exported_program program;
   draft_report report;
 };
 
 namespace detail {
-/// What `draft_export` does once the function is erased.
+/// Implements `draft_export` after type erasure of the function.
 template <class T = tensor>
 drafted_program draft_call(boxed_call const& call, export_options const& how);
 } // namespace detail
 
-/// `draft_export(f, options)(x...)`: as `export_program`, but what that refuses of data and sizes is written into a
-/// report, and the program is made nevertheless (EX-17): where C++ decides by data the draft does as for the examples,
-/// and checks in each run that the data say the same (`shape_error`); sizes that were promised to be free have what the
-/// function needs of them; an operator that no graph can call is in the report, and a draft with such is none that can
-/// be run (`draft_report::complete`). For this the function is computed on copies of the examples beside the trace.
-/// What comes of operators with functions is not known there: `data_dependent_error` where it decides. Other errors are
+/// Exports a function like `export_program`, but reports problems with data and sizes instead of throwing:
+/// `draft_export(f, options)(x...)`. The program is made nevertheless.
+///
+/// Where C++ decides by data, the draft decides as for the example, and checks in each run that the data agree
+/// (`shape_error`). Sizes declared as free are restricted as the function requires. An operator that no graph can call
+/// is reported, and such a draft cannot be run (`draft_report::complete`).
+///
+/// To find the decisions, the function is also computed on copies of the examples during the trace. Results of
+/// higher-order operators are not available there; decisions by them throw `data_dependent_error`. Other errors are
 /// those of `export_program`.
 template <class F>
 class draft_export {
@@ -48,7 +51,7 @@ private:
 
 #if VARVE_DEFINES_CAPTURE
 namespace detail {
-/// Nobody sees, records or counts what is computed beside a trace.
+/// Computes values beside a trace: modes, transforms, recorders and random numbers are not affected.
 class beside_the_trace {
   disable_modes modes_{};
   emptied transforms_{this_thread_state.transforms};
@@ -57,7 +60,7 @@ class beside_the_trace {
   literals_as_they_are literals_{};
   generator_guard numbers_{default_generator};
 };
-/// What a trace writes down for a decision is seen by the trace alone.
+/// Records a check of a decision so that only the trace sees it.
 class seen_by_the_trace {
   emptied functions_{this_thread_state.functions}, pre_dispatch_{this_thread_state.pre_dispatch},
       modes_{this_thread_state.modes}, transforms_{this_thread_state.transforms},
@@ -65,8 +68,8 @@ class seen_by_the_trace {
   key_guard keys_{this_thread_state.included, {}};
 };
 
-/// The values of an export, and beside them what the function computes of the examples: what only data tell is as it
-/// is there, and is checked in each run.
+/// The values of an export, together with the values that the function computes for the examples. Decisions by data
+/// follow the examples, and are checked in each run.
 template <class Mode>
 class on_drafted_values final : public on_exported_values<Mode>, value_follower {
   using T = dependent<tensor, Mode>;
@@ -87,7 +90,7 @@ private:
   void made(tensor const& of, tensor const& fake) override {
     tensor const t = is_fake(of) ? met(of) : of;
     layout const l = fake.where();
-    if (!t.defined() || !t.is_contiguous() || !known_equal(l.offset, 0)) return; // it would not be found in the copy
+    if (!t.defined() || !t.is_contiguous() || !known_equal(l.offset, 0)) return; // the copy would have another layout
     beside_the_trace const here;
     fake_memory::of_tensor(fake).met = clone(static_cast<T const&>(t));
   }
@@ -187,7 +190,7 @@ private:
           (std::string(refused.what()) + " (nor is it known of the example: it comes of an operator with functions)")
               .c_str());
   }
-  /// Attributes as they were for the example, if that is known.
+  /// Replaces symbolic attributes by their values for the example. Returns false if these are not known.
   bool in_numbers(attributes& at) const {
     bool known = true;
     for (int k = 0; k < at.count; ++k)
@@ -196,7 +199,7 @@ private:
     return known;
   }
   extent number_of(extent e) const { return e.is_number() ? e : extent(this->number_met(e)); }
-  /// What a fake held; undefined where that is not known.
+  /// Returns the example's value of a fake tensor, or an undefined tensor if it is not known.
   tensor met(tensor const& fake) const {
     tensor const& all = fake_memory::of_tensor(fake).met;
     if (!all.defined()) return {};

@@ -7,19 +7,19 @@
 
 namespace varve {
 
-/// What `export_program` would have refused, and what a draft has instead.
+/// A problem that `export_program` would have refused, and what the draft does instead.
 struct draft_finding {
   enum class kind : unsigned char { data_dependent, constraint_violated, missing_rule };
   kind is;
   std::string what, instead;
 };
-/// What `draft_export` found (EX-17): each thing once, in the order in which the program came to it.
+/// The problems that `draft_export` found: each once, in the order in which the program met them.
 struct draft_report {
   std::vector<draft_finding> findings{};
 
-  /// Would `export_program` have made the same program?
+  /// True if `export_program` would have made the same program.
   bool success() const { return findings.empty(); }
-  /// Is the draft a program? Not where an operator is called that no graph can call.
+  /// True if the draft can be run: it calls no operator that a graph cannot call.
   bool complete() const { return count(draft_finding::kind::missing_rule) == 0; }
   int count(draft_finding::kind k) const {
     int n = 0;
@@ -32,7 +32,7 @@ struct draft_report {
     findings.push_back(std::move(f));
   }
 };
-/// A line for each finding, and one for what was done instead.
+/// Prints a line for each finding, and one for what the draft does instead.
 inline std::ostream& operator<<(std::ostream& os, draft_report const& r) {
   constexpr char const* kinds[] = {"data-dependent", "constraint violated", "missing rule"};
   if (r.success()) return os << "nothing was found: export_program gives the same program\n";

@@ -13,25 +13,25 @@
 #include <varve/plan/planner.hpp>
 
 /// @file
-/// Graphs as C++ source: a program traced at run time today is compiled tomorrow.
+/// Graphs as C++ source, so that a program traced at run time can be compiled into a later build.
 ///
-/// The plan of fused programs printed: loops as `for` and `for_vectors`, names by node, the graph as a comment. The
-/// text calls the functions of `varve/kernel` that the rules of the operators call; an operator without one of its name
-/// is refused.
+/// The text is the plan of a fused program: loops as `for` and `for_vectors`, names by node, and the graph as a
+/// comment. It calls the functions of `varve/kernel` that the rules of the operators call. Operators that have none are
+/// refused.
 namespace varve {
 namespace cpp {
 
-/// Writes the functions of one graph: those inside of higher-order operators before those that call them.
+/// Writes the functions of one graph. Those of higher-order operators come before their callers.
 class file_writer {
 public:
-  /// The whole header.
+  /// Returns the whole header.
   VARVE_COLD static std::string write(graph const& g, std::string const& name) {
     file_writer w(g);
     w.function(0, "run", "");
     std::string s = "// " + name +
                     ": written by varve::emit_cpp from the graph below, whose node numbers the names in the code "
                     "carry. Change the graph, not this file.\n//\n";
-    graph numbered = g; // names stand beside the shapes of `run`
+    graph numbered = g; // the names are printed at `run`
     numbered.names = {};
     std::string const graph_text = to_string(numbered);
     for (std::size_t from = 0; from < graph_text.size();) {
@@ -74,13 +74,13 @@ private:
   explicit file_writer(graph const& g_) : g(g_) {}
   static constexpr index_t most_on_stack = 1 << 16; // bytes
 
-  /// Does a body mention the name `x`, and not only one that begins like it?
+  /// True if a body contains the name `x`, not only a longer name that begins with it.
   static bool mentions(std::string const& body, std::string const& x) {
     for (std::size_t at = body.find(x); at != std::string::npos; at = body.find(x, at + 1))
       if (char const end = body[at + x.size()]; end < '0' || end > '9') return true;
     return false;
   }
-  /// The parameters of a function with this body, which need not use all.
+  /// Returns the parameters of a function with this body; unused ones are marked.
   static std::string parameters(graph const& f, loop::program const& p, std::string const& body) {
     std::string s;
     for (int k = 0; k < f.regions[0].inputs; ++k)
@@ -101,7 +101,7 @@ private:
       s += (k ? ", " : "") + called(varve::detail::result_name(f, 0, k)) + varve::detail::meta_text(f, p.results[k]);
     return s + "), row-major; results may not overlap arguments.";
   }
-  /// The constants and temporaries that a body mentions.
+  /// Writes the constants that a body mentions.
   static void constants(loop::program const& p, std::string const& body, writer& out) {
     for (std::size_t k = 0; k < p.buffers.size(); ++k) {
       loop::buffer const& b = p.buffers[static_cast<std::ptrdiff_t>(k)];
@@ -130,7 +130,7 @@ private:
     }
     if (opened) out.line("");
   }
-  /// What a loop nest leaves behind, by node: "y0 = %7, r1 of %9".
+  /// Returns a comment with the nodes that a loop nest computes and its extents: "// %7, %9 over 3 x 4".
   static std::string leaves(loop::program const& p, loop::body const& b) {
     std::string s;
     for (int k = 0; k < b.sink_count; ++k) {
@@ -143,11 +143,11 @@ private:
     for (int l = 0; l < b.rank; ++l) s += (l ? " x " : " over ") + text(b.extent[l]);
     return s;
   }
-  /// Writes region `r`: the functions that it calls, then its own.
+  /// Writes region `r`: first the functions that it calls, then its own.
   void function(int r, std::string const& name, std::string const& what) {
     graph const f = r ? function_of(g, r) : g;
     loop::program p = loop::plan(f);
-    int const first = g.regions[r].node_first; // names carry the numbers of the whole graph
+    int const first = g.regions[r].node_first; // names use the node numbers of the whole graph
     for (loop::buffer& b : p.buffers) b.node += b.node < 0 ? 0 : first;
     for (loop::step& s : p.steps) s.node += first;
     writer body;
@@ -199,8 +199,8 @@ private:
     body.line("if (*" + buffer_name(p, s.in[0]) + ") " + then + "(" + arguments + ");");
     body.line("else " + otherwise + "(" + arguments + ");");
   }
-  /// A loop: what is walked through and put out moves on by one row from step to step; what is carried lies in two
-  /// places in turn. Outputs of steps that were not made are 0.
+  /// Writes a loop. Operands that it walks and outputs advance by one row a step; carried values alternate between two
+  /// buffers. Outputs of steps that did not run are 0.
   void scan(loop::program const& p, loop::stage const& s, std::string const& name, writer& body) {
     loop::call_info const& c = p.calls[s.number];
     int const carried = static_cast<int>(c.at[0][0]), walked = carried + static_cast<int>(c.at[0][1]);
@@ -222,7 +222,7 @@ private:
     std::string in, now;
     for (int k = 0; k < carried; ++k) {
       std::string here = first(s.in[2] + k), there = first(s.in[2] + c.results + k);
-      if (n % 2 && !open && !counted) std::swap(here, there); // the last step leaves it where it is wanted
+      if (n % 2 && !open && !counted) std::swap(here, there); // the last step writes to the result
       body.line(std::string(type_text(buffer(s.in[2] + k).type)) + " *here" + text(k) + " = " + here + ", *there" +
                 text(k) + " = " + there + ";");
       body.line("std::memcpy(here" + text(k) + ", " + first(s.in[1] + k) + ", " + bytes(s.in[1] + k) + ");");
@@ -263,12 +263,14 @@ private:
 };
 } // namespace cpp
 
-/// A graph as a C++ header: `std::ofstream("gate.hpp") << emit_cpp(make_fx(f)(x), "gate");` gives `gate::run(x0, ...,
-/// y0, ...)`, the program that `fuse` would make of it, as loops over SIMD batches that can be read, with the graph as
-/// a comment. The header needs no more of varve than the kernels it calls (`varve/kernel`), no tensors and no
-/// dispatcher; its temporaries are on the stack, beyond 64 KiB on the heap. Results agree with those of `interpret` but
-/// for the order of sums, and products of sums that are rounded once. Errors: `value_error` for symbolic sizes, for
-/// graphs that write into their arguments, and for operators without a kernel of their name.
+/// Returns a graph as a C++ header: `std::ofstream("gate.hpp") << emit_cpp(make_fx(f)(x), "gate");` writes the function
+/// `gate::run(x0, ..., y0, ...)`. It is the program that `fuse` would make of the graph, as readable loops over SIMD
+/// batches, with the graph as a comment.
+///
+/// The header needs only those kernels of varve that it calls (`varve/kernel`), no tensors and no dispatcher.
+/// Temporaries lie on the stack, beyond 64 KiB on the heap. Results agree with those of `interpret`, except that sums
+/// may be reordered and products in sums rounded once. Throws `value_error` for symbolic sizes, for graphs that write
+/// into their arguments, and for operators that cannot be written as C++.
 template <class G>
   requires std::is_same_v<G, graph>
 std::string emit_cpp(G const& g, std::string const& name) {
@@ -284,7 +286,7 @@ std::string emit_cpp(G const& g, std::string const& name) {
   G const better = optimize(typed, purpose::values);
   return cpp::file_writer::write(better, name);
 }
-/// ... of a graph that the compiler traced.
+/// Returns a graph traced by the compiler as a C++ header.
 template <graph_sizes S>
 std::string emit_cpp(static_graph<S> const& g, std::string const& name) {
   return emit_cpp(g.thaw(), name);

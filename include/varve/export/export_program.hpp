@@ -14,36 +14,41 @@
 
 namespace varve {
 
-/// How a function is exported.
+/// Options for exporting a function.
 struct export_options {
-  /// One for each argument tensor, in their order; fewer are those of the first, the others are as in the example.
+  /// The sizes of the argument tensors, in their order. Arguments without an entry have the sizes of the example.
   std::vector<tensor_dims> dynamic_shapes{};
-  /// ... or by the arguments themselves.
+  /// The sizes of arguments, looked up by the argument tensors themselves.
   shapes_collection shapes{};
-  /// Names of the arguments; `x0`, `x1`, ... where none are given.
+  /// The names of the arguments; by default `x0`, `x1`, ...
   std::vector<std::string> names{};
   std::vector<module_state> state{};
 };
 
 namespace detail {
-/// What `export_program` does once the function is erased.
+/// Implements `export_program` after type erasure of the function.
 template <class T = tensor>
 exported_program export_call(boxed_call const& call, export_options const& how);
 } // namespace detail
 
-/// `export_program(f, options)(x...)`: the whole program of `f` as a value: a graph without writes, with the tensors
-/// that f captures as its state (EX-1, EX-10). Sizes are those of the example but for what `dynamic_shapes` says. What
-/// f writes into buffers and arguments, or assigns to buffers, is part of the program. Results are a tree of tensors,
-/// all results of the graph: views are fresh values. Its derivatives are those of f: what f detaches or computes in
-/// `no_grad` mode stays so, and a value that is read after a write which autograd did not see is refused
-/// (`transform_error`); exported in `no_grad` mode it is for values alone. What f asks of
-/// `requires_grad()` is as for the example; effects (`print`) are kept in their order, each given the token of the one
-/// before; gradients that it takes, by `backward` too, are part of the program.
-/// Errors: `value_error` for examples and specifications that do not fit (EX-3, EX-5), for sizes that the program does
-/// not leave free, with what to write instead (EX-4), and for assignments to attributes (EX-9); `data_dependent_error`
-/// where C++ would decide by data (EX-8); those of `make_fx`.
-/// A program may be exported again, for other sizes and of other examples (EX-16): it keeps its state and its names,
-/// and is right for arguments for which both are.
+/// Exports a function: `export_program(f, options)(x...)` returns the whole program of `f` as a value. It consists of a
+/// graph without writes and, as its state, the tensors that f captures. Sizes are those of the example, except where
+/// `dynamic_shapes` says otherwise.
+///
+/// Writes into buffers and arguments, and assignments to buffers, are part of the program. Results may be a tree of
+/// tensors; all are results of the graph, and views become separate values. Effects (`print`) keep their order: each
+/// takes the token of the one before. Gradients that f computes, with `backward` too, are part of the program.
+///
+/// The program can be differentiated like f: what f detaches or computes in `no_grad` mode has no derivative. Reading a
+/// value after a write that autograd did not record throws `transform_error`. A program exported in `no_grad` mode
+/// computes values only. Queries of `requires_grad()` give the answer for the example.
+///
+/// Throws `value_error` for examples that do not match their specifications, for sizes that the program cannot leave
+/// free (the message suggests a fix), and for assignments to attributes. Throws `data_dependent_error` where C++ would
+/// decide by data. Other errors are those of `make_fx`.
+///
+/// An exported program can be exported again, with other sizes and examples. It keeps its state and names, and is valid
+/// for arguments that satisfy both specifications.
 template <class F>
 class export_program {
 public:
@@ -59,7 +64,7 @@ public:
 private:
   template <class>
   friend class draft_export;
-  /// ... with the names and the state of a program that is exported again.
+  /// Returns the options, with the names and the state of the program if a program is exported again.
   export_options options([[maybe_unused]] std::vector<tensor>& own) const {
     export_options r = how_;
     if constexpr (std::is_same_v<F, exported_program>)
@@ -76,7 +81,7 @@ private:
 
 #if VARVE_DEFINES_CAPTURE
 namespace detail {
-/// The sizes of an export: symbols for those that may be others.
+/// The sizes of an export, with symbols for those that may vary.
 template <class Mode>
 class on_exported_values : protected shape_environment, read_watcher, protected on_fake_values<Mode> {
 public:
@@ -89,7 +94,7 @@ public:
     export_options const& of;
     std::vector<tensor_dims> const& sizes;
     std::vector<range_constraint>& constraints;
-    draft_report* found = nullptr; // what is refused otherwise
+    draft_report* found = nullptr; // report of a draft; null: problems throw
   };
   using on_fake_values<Mode>::host, on_fake_values<Mode>::literal;
   static constexpr bool apart = true;
@@ -135,7 +140,7 @@ protected:
   draft_report& found() const { return *how_.found; }
 
 private:
-  /// What is in the state is another number in each call.
+  /// Throws if C++ reads a number of the state, which may differ in each call.
   void require_no_state(tensor const& t) const {
     if (!t.has_data() || t.is_number()) return;
     for (module_state const& s : how_.of.state)
@@ -206,14 +211,14 @@ private:
     names_.push_back({d, s});
     return d.times * s + d.plus;
   }
-  /// Where a size became a number first.
+  /// Returns the reason why a size became a number.
   std::string why_number(extent symbol) const {
     shape_guard const* const g = made_number(symbol);
     if (!g) return "";
     if (g->op) return std::string(" (since ") + g->op + " asks for it)";
     return " (since the function takes it for a number, as `index_t n = x.size(0)` does; keep it a size: `auto n`)";
   }
-  /// Did the program make of a size that was promised to be free something else? (EX-4)
+  /// Throws, or reports in a draft, if the program restricts a size that was declared as free.
   void require_kept() const {
     std::string why, fixes;
     for (auto const& [d, symbol] : names_) {
@@ -249,7 +254,7 @@ private:
     if (!how_.found) refuse(what);
     how_.found->add({draft_finding::kind::constraint_violated, what, "the program has the sizes that it needs"});
   }
-  /// Does an argument have each named size by itself?
+  /// Throws if a named size occurs in derived sizes only, from which a call cannot determine it.
   void require_told() const {
     for (auto const& known : names_) {
       dim_spec const& n = known.first;
@@ -264,7 +269,7 @@ private:
                "checked in each run");
     }
   }
-  /// What a name is in terms of another: the one that was named later, by the first.
+  /// Returns the equation between a named size and another: the one named later in terms of the first.
   std::string relation(dim_spec const& d, extent symbol, extent now) const {
     for (auto const& [other, s] : names_) {
       if (known_equal(s, symbol) || !known_equal(known_as(s), s)) continue;
@@ -298,7 +303,7 @@ private:
   std::vector<std::pair<dim_spec, extent>> names_{};
 };
 
-/// The specifications for each argument tensor (EX-2).
+/// Returns the size specifications for each argument tensor.
 inline std::vector<tensor_dims> sizes_of_arguments(export_options const& o, boxed_args const& in) {
   auto const refuse = [](std::string const& what) {
     refuse::with<value_error>(("varve: export: dynamic_shapes: " + what).c_str());
@@ -322,12 +327,12 @@ inline std::vector<tensor_dims> sizes_of_arguments(export_options const& o, boxe
   return r;
 }
 
-/// A graph whose arguments and results come in another order.
+/// Returns a graph with its arguments and results in another order.
 template <class G>
 G reordered(G g, std::vector<int> const& inputs, std::vector<int> const& results) {
   G const old = g;
   int const first = old.regions[0].node_first;
-  for (std::size_t k = 0; k < inputs.size(); ++k) // the k-th is now this one
+  for (std::size_t k = 0; k < inputs.size(); ++k) // the new input k is the old inputs[k]
     for (int n = first; n < first + old.regions[0].inputs; ++n)
       if (static_cast<int>(old.nodes[n].value) == inputs[k])
         g.nodes[first + static_cast<int>(k)] = old.nodes[n],
@@ -345,13 +350,13 @@ G reordered(G g, std::vector<int> const& inputs, std::vector<int> const& results
     g.results[old.regions[0].result_first + static_cast<int>(k)] = own[k];
   return g;
 }
-/// Makes the program of a call.
+/// Makes the exported program of a call.
 template <class T>
 class program_exporter {
 public:
   explicit program_exporter(export_options const& o) : how(o) {}
 
-  /// ... on fakes of a kind, told of what is refused otherwise.
+  /// Exports on fakes of the given kind. With `found`, problems are reported instead of thrown.
   template <class Fakes>
   exported_program made(boxed_call const& call, draft_report* found) const {
     exported_program r;
@@ -365,7 +370,7 @@ public:
       state.handles.push_back(s.at);
     }
     auto const exported = [&](boxed_args const& in) {
-      struct scope { // while which nothing may be detached in place
+      struct scope { // a scope in which nothing may be detached in place
         bool before = std::exchange(exports, true);
         ~scope() { exports = before; }
       } const here;
@@ -397,7 +402,7 @@ private:
           ("varve: export: the function assigns to " + names + ", which no program keeps; register it as a buffer")
               .c_str());
   }
-  /// State that is written shares no elements with other state: the graph takes them for apart.
+  /// Throws if state that is written shares elements with other state, because the graph treats them as separate.
   void require_own_memory(joint_graph const& g) const {
     std::vector<tensor> written;
     for (int k : g.written_captures) written.push_back(g.captured[k]);
@@ -420,7 +425,7 @@ private:
       if (s.at->is(t)) return &s;
     return nullptr;
   }
-  /// Inputs: parameters, buffers, constants, then what the user gives. Results: what is written, then what is returned.
+  /// Writes the signature. Inputs: parameters, buffers, constants, user inputs. Results: written values, user outputs.
   void write_signature(exported_program& r, joint_graph const& g) const {
     int const arguments = static_cast<int>(g.inputs.size());
     std::vector<int> inputs, place(static_cast<std::size_t>(g.captured.size()), -1);

@@ -19,42 +19,42 @@
 
 namespace varve {
 
-/// A tensor of a module, by name: what a function that is exported captures.
+/// A named tensor of a module, which an exported function captures.
 struct module_state {
   enum class kind : unsigned char { parameter, buffer, attribute };
   std::string name;
   tensor* at;
   kind is;
 };
-/// It is trained, and not written by the function.
+/// Returns state that is trained and that the function does not write.
 inline module_state parameter(std::string name, tensor& t) {
   return {std::move(name), &t, module_state::kind::parameter};
 }
-/// The function may write into it, or assign to it (EX-9).
+/// Returns state that the function may write or assign.
 inline module_state buffer(std::string name, tensor& t) { return {std::move(name), &t, module_state::kind::buffer}; }
-/// Neither: an assignment to it is refused.
+/// Returns state that is neither a parameter nor a buffer. Assignments to it are refused.
 inline module_state attribute(std::string name, tensor& t) {
   return {std::move(name), &t, module_state::kind::attribute};
 }
 
-/// What an argument of an exported graph is (EX-1, EX-10).
+/// The meaning of an argument of an exported graph.
 struct input_spec {
   enum class kind : unsigned char { parameter, buffer, constant, user_input, token };
   kind is;
   std::string name;
-  /// Of the state that a program was read with: did the tensor require a gradient?
+  /// True if the program was loaded from a file and this tensor of its state required a gradient when saved.
   bool requires_grad = false;
 };
-/// What a result of an exported graph is.
+/// The meaning of a result of an exported graph.
 struct output_spec {
   enum class kind : unsigned char { buffer_mutation, parameter_mutation, user_input_mutation, user_output, token };
   kind is;
-  std::string name; // of what is written; of an output `output_k`
-  int input = -1;   // ... which argument of the graph
+  std::string name; // name of the written input, or `output_k`
+  int input = -1;   // the written argument of the graph, or -1
 };
-/// Arguments in the order parameters, buffers, constants, user inputs; results in the order of what is written, user
-/// outputs. Of a program with effects the first argument and the first result are a token (`with_effect_tokens`), which
-/// calls neither give nor get.
+/// The arguments and results of an exported graph. Arguments are parameters, buffers, constants, user inputs, in this
+/// order; results are written values, then user outputs. In a program with effects the first argument and the first
+/// result are a token (`with_effect_tokens`), which callers neither pass nor receive.
 struct export_signature {
   std::vector<input_spec> inputs{};
   std::vector<output_spec> outputs{};
@@ -69,14 +69,14 @@ struct export_signature {
     return n;
   }
 };
-/// A size of a user input that another call may have otherwise.
+/// A size of a user input that may differ from call to call.
 struct range_constraint {
-  int input, axis; // of the user inputs
+  int input, axis; // among the user inputs
   dim_spec size;
 };
 
-/// A whole program that depends on nothing of the process that made it: a graph without writes, the tensors of its
-/// state, and for which arguments it is right. See `export_program`.
+/// A whole program, independent of the process that made it: a graph without writes, the tensors of its state, and
+/// constraints on its arguments. See `export_program`.
 class exported_program {
 public:
   varve::graph graph;
@@ -84,26 +84,27 @@ public:
   /// Parameters, buffers and constants, in their order among the inputs.
   std::vector<tensor> state{};
   std::vector<range_constraint> constraints{};
-  /// Why it cannot be run (`draft_export`); empty: it can.
+  /// The reason why the program cannot be run (`draft_export`); empty if it can.
   std::string refused{};
 
-  /// Runs it on user inputs, each a tensor: checks them by name (`shape_error`, `dtype_error`, `value_error`; EX-6),
-  /// computes, and writes into buffers and inputs what the function wrote. Results are the user outputs.
+  /// Runs the program on user inputs, which are tensors, and returns the user outputs. Checks the inputs by name
+  /// (`shape_error`, `dtype_error`, `value_error`), computes, and writes into buffers and inputs what the function
+  /// wrote.
   std::vector<tensor> operator()(std::vector<tensor> const& inputs) const { return run(inputs); }
   template <class... X>
     requires(std::is_same_v<X, tensor> && ...)
   std::vector<tensor> operator()(X const&... x) const {
     return run(std::vector<tensor>{x...});
   }
-  /// A tensor of the state by its name; `value_error` where there is none.
+  /// Returns a tensor of the state by name. Throws `value_error` if there is none.
   tensor const& state_of(std::string const& name) const {
     for (std::size_t k = 0; k < state.size(); ++k)
       if (signature.inputs[tokens() + k].name == name) return state[k];
     refuse::with<value_error>(("varve: exported program: there is no state of the name " + name).c_str());
   }
-  /// How many tokens stand before the state: 1 where the program has effects.
+  /// Returns the number of tokens before the state: 1 if the program has effects, else 0.
   std::size_t tokens() const { return static_cast<std::size_t>(signature.count(input_spec::kind::token)); }
-  /// Its state as that of a function, in variables of the caller's.
+  /// Returns the state in a form in which a function can be exported with it, stored in variables of the caller.
   std::vector<module_state> named_state(std::vector<tensor>& variables) const {
     using of = module_state::kind;
     std::vector<module_state> r;
@@ -145,14 +146,14 @@ private:
     }
     return r;
   }
-  /// A result that shows what is written into is what was there before.
+  /// Returns a result, copied if it shares memory with another input that is about to be written.
   template <class T>
   T before_writes(T const& y, output_spec const& of, boxed_args const& all) const {
     for (output_spec const& o : signature.outputs)
       if (o.input >= 0 && o.input != of.input && y.shares_storage(all[o.input])) return clone(y);
     return y;
   }
-  /// What is written shares no elements with another input: the graph was made of apart ones.
+  /// Throws if a written input shares elements with another input, because the graph treats them as separate.
   void require_apart(boxed_args const& all) const {
     int const first = static_cast<int>(tokens() + state.size());
     for (output_spec const& o : signature.outputs)
@@ -166,7 +167,7 @@ private:
   void check(std::vector<T> const& inputs) const;
 };
 
-/// The signature, the sizes that may be others, and the graph.
+/// Prints the signature, the sizes that may vary, and the graph.
 inline std::ostream& operator<<(std::ostream& os, exported_program const& p) {
   constexpr char const* in[] = {"parameter", "buffer", "constant", "user input", "token"};
   constexpr char const* out[] = {"buffer mutation", "parameter mutation", "user input mutation", "user output",
@@ -183,8 +184,8 @@ inline std::ostream& operator<<(std::ostream& os, exported_program const& p) {
   return os << p.graph;
 }
 
-/// The program without its token, which is made, and ends, inside of the graph (OH-8). One without effects stays as it
-/// is.
+/// Returns the program without its token, which then begins and ends inside the graph. A program without effects is
+/// returned unchanged.
 template <class P>
   requires std::is_same_v<P, exported_program>
 P unlift_effect_tokens(P p) {
@@ -198,7 +199,7 @@ P unlift_effect_tokens(P p) {
 }
 
 namespace detail {
-/// Of a size of a trace around the program: as it stands there.
+/// Returns a size as text, also if it is a symbol of a trace that contains the call.
 inline std::string text_of_size(extent n) {
   shape_recorder const* const of = n.is_number() ? nullptr : shape_recorder::find(n.environment());
   return of ? of->text(n) : std::to_string(n.number());
@@ -212,8 +213,8 @@ void exported_program::check(std::vector<T> const& inputs) const {
   if (inputs.size() != count)
     refuse::with<value_error>(
         (who + "there are " + std::to_string(count) + " inputs, not " + std::to_string(inputs.size())).c_str());
-  std::vector<std::pair<std::string, extent>> known; // names, and the numbers of this call
-  for (bool derived : {false, true})                 // what names are comes first
+  std::vector<std::pair<std::string, extent>> known; // names, and their numbers in this call
+  for (bool derived : {false, true})                 // first the names themselves
     for (auto const& c : constraints) {
       if (c.size.is_derived() != derived) continue;
       T const& t = inputs[static_cast<std::size_t>(c.input)];

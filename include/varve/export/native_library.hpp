@@ -28,7 +28,8 @@
 #include <vector>
 
 /// @file
-/// C++ text, compiled by the system's compiler into a shared library, kept on disk, and loaded. POSIX only.
+/// Compilation of C++ text by the system's compiler into a shared library, which is cached on disk and loaded. POSIX
+/// only.
 namespace varve {
 
 namespace detail {
@@ -37,21 +38,23 @@ inline void say_why_not_native(std::string const& why) {
 }
 } // namespace detail
 
-/// How `backends::cpp` compiles.
+/// Options for compiling with `backends::cpp`.
 struct cpp_options {
-  /// The compiler; empty: `CXX` of the environment, or `c++`.
+  /// The compiler. If empty: `CXX` of the environment, or `c++`.
   std::string compiler{};
-  /// Beside `-std=c++20 -shared -fPIC`, what hides the library's names, the path of varve's headers, and `-fopenmp` in
-  /// a program that uses it; empty: `-O3 -march=native -DNDEBUG`.
+  /// Flags in addition to `-std=c++20 -shared -fPIC`, hidden visibility, the path of varve's headers, and `-fopenmp` if
+  /// this program uses it. If empty: `-O3 -march=native -DNDEBUG`.
   std::vector<std::string> flags{};
-  /// Where libraries are kept, and varve's kernels, precompiled; empty: `VARVE_CACHE_DIR`, `XDG_CACHE_HOME`/varve or
-  /// `HOME`/.cache/varve. It is made for this user alone, and one that others may write into is refused.
+  /// The directory for libraries and precompiled kernels. If empty: `VARVE_CACHE_DIR`, `XDG_CACHE_HOME`/varve or
+  /// `HOME`/.cache/varve. It is created for this user only; a directory that others can write is refused.
   std::filesystem::path cache{};
-  /// Where `varve/` lies; empty: `VARVE_INCLUDE_DIR`, or where this header was when the program was compiled.
+  /// The directory that contains `varve/`. If empty: `VARVE_INCLUDE_DIR`, or the path of this header when the program
+  /// was compiled.
   std::filesystem::path include{};
-  /// The first call waits for the compiler, instead of running `backends::fused` meanwhile.
+  /// True if the first call waits for the compiler instead of running `backends::fused` meanwhile.
   bool wait = false;
-  /// Told once per program why it stays with `backends::fused`; by default a line on stderr.
+  /// Called once for each program that stays with `backends::fused`, with the reason. The default prints a line to
+  /// stderr.
   void (*report)(std::string const&) = &detail::say_why_not_native;
 };
 
@@ -60,7 +63,7 @@ inline std::string from_environment(char const* name) {
   char const* const value = std::getenv(name);
   return value ? value : "";
 }
-/// FNV-1a, twice: a name for a text.
+/// Returns a file name for a text: two FNV-1a-like hashes.
 inline std::string name_of_text(std::string const& text) {
   std::uint64_t a = 0xcbf29ce484222325u, b = 0x84222325cbf29ce4u;
   for (char const c : text) {
@@ -73,7 +76,7 @@ inline std::string name_of_text(std::string const& text) {
   return r;
 }
 
-/// Text to a library, step by step. What goes wrong is a `value_error` that says why.
+/// Compiles text into a library. Throws `value_error` with the reason of a failure.
 class native_build {
 public:
   native_build(cpp_options const& how, std::atomic<bool> const& stops) : how_(how), stops_(stops) {
@@ -83,7 +86,7 @@ public:
     find_headers();
     find_cache();
   }
-  /// The library of a text: `made` says whether it was compiled now.
+  /// Returns the library of a text. Sets `made` to whether it was compiled now.
   std::filesystem::path operator()(std::string const& text, bool& made) {
     command_ = {how_.compiler,
                 "-std=c++20",
@@ -92,7 +95,7 @@ public:
                 "-fvisibility=hidden",
                 "-fvisibility-inlines-hidden",
                 "-I" + how_.include.string()};
-    if (VARVE_USE_OPENMP) command_.push_back("-fopenmp"); // threads share loops of programs where they share others
+    if (VARVE_USE_OPENMP) command_.push_back("-fopenmp"); // emitted programs use threads as this one does
     command_.insert(command_.end(), how_.flags.begin(), how_.flags.end());
     std::string with = headers_now() + compiler_now();
     for (std::string const& word : command_) with += '\n' + word;
@@ -103,8 +106,8 @@ public:
     if (made) compile(text, name, library);
     return library;
   }
-  /// Precompiles the headers of varve that programs include, if nobody did: the next program then takes a third of the
-  /// time. What goes wrong is left alone.
+  /// Precompiles the headers of varve that programs include, unless that was done. The next program then compiles in a
+  /// third of the time. Failures are ignored.
   void precompile() const {
     std::error_code none;
     if (std::filesystem::exists(precompiled(), none)) return;
@@ -116,7 +119,7 @@ public:
           "varve/kernel/matmul_fixed.hpp", "varve/kernel/convolution.hpp", "varve/core/threads.hpp",
           "varve/kernel/vector_loop.hpp"})
       text += std::string("#include <") + header + ">\n";
-    // What is precompiled is named as the file that it is of, which another process may be reading.
+    // A precompiled header needs the name of its header, which another process may be reading.
     if (!std::filesystem::exists(kernels_, none)) {
       if (!(std::ofstream(made.source) << text << std::flush)) return;
       if (std::rename(made.source.c_str(), kernels_.c_str()) != 0) return;
@@ -132,11 +135,11 @@ private:
   cpp_options how_;
   std::atomic<bool> const& stops_;
   std::vector<std::string> command_{};
-  std::filesystem::path kernels_{}; // the header that includes what programs do
+  std::filesystem::path kernels_{}; // a header that includes those of the programs
 
   std::filesystem::path precompiled() const { return kernels_.string() + ".gch"; }
 
-  /// Names of files that nobody else uses, which are removed at the end.
+  /// Unique file names. The files are removed at the end.
   struct own_files {
     std::string source, object, log;
     explicit own_files(std::string const& name) {
@@ -178,7 +181,7 @@ private:
     if (s.st_uid != ::geteuid() || (s.st_mode & (S_IWGRP | S_IWOTH)))
       fail("others may write into the directory " + how_.cache.string() + ", whose libraries would be run");
   }
-  /// What the headers that a program may include are now: sizes and times.
+  /// Returns the sizes and times of the headers that a program may include.
   std::string headers_now() const {
     std::string r;
     std::error_code none;
@@ -190,7 +193,7 @@ private:
       }
     return r;
   }
-  /// ... and the compiler: the file that is found on the path.
+  /// Returns the path, size and time of the compiler.
   std::string compiler_now() const {
     namespace fs = std::filesystem;
     std::vector<fs::path> places;
@@ -209,7 +212,7 @@ private:
     }
     fail("there is no compiler " + how_.compiler + "; set CXX");
   }
-  /// Whole libraries only are seen by others, whoever writes them at the same time.
+  /// Compiles a library under a temporary name, then renames it, so that other processes only find complete ones.
   void compile(std::string const& text, std::string const& name, std::filesystem::path const& library) const {
     own_files const made((how_.cache / name).string());
     if (!(std::ofstream(made.source) << text << std::flush)) fail("the file " + made.source + " cannot be written");
@@ -233,7 +236,7 @@ private:
   static void keep(std::string const& object, std::filesystem::path const& library) {
     if (std::rename(object.c_str(), library.c_str()) != 0) fail("the file " + library.string() + " cannot be made");
   }
-  /// Runs a command to its end, or kills it when nobody waits for it any more.
+  /// Runs a command to its end, or kills it when it is no longer needed.
   int run(std::vector<std::string> const& command, std::string const& log) const {
     std::vector<char*> words;
     for (std::string const& w : command) words.push_back(const_cast<char*>(w.c_str()));
@@ -245,7 +248,7 @@ private:
     posix_spawn_file_actions_adddup2(&files, 1, 2);
     posix_spawnattr_t how;
     posix_spawnattr_init(&how);
-    posix_spawnattr_setflags(&how, POSIX_SPAWN_SETPGROUP); // the compiler's own processes end with it
+    posix_spawnattr_setflags(&how, POSIX_SPAWN_SETPGROUP); // signals then reach the compiler's own processes
     pid_t child = 0;
     int const bad = posix_spawnp(&child, words[0], &files, &how, words.data(), environ);
     posix_spawnattr_destroy(&how);
@@ -262,13 +265,13 @@ private:
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   }
 };
-/// A function of a library, which stays loaded for good: what it throws may outlive everything else.
+/// Returns a function of a library. The library stays loaded, because exceptions from it may outlive everything else.
 inline void* native_function(std::filesystem::path const& library, char const* name) {
   void* const loaded = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!loaded) {
     char const* const why = ::dlerror();
     std::error_code none;
-    std::filesystem::remove(library, none); // a damaged file is made anew next time
+    std::filesystem::remove(library, none); // a damaged file is rebuilt next time
     refuse::with<value_error>((std::string("the library cannot be loaded: ") + (why ? why : library.c_str())).c_str());
   }
   void* const f = ::dlsym(loaded, name);

@@ -19,13 +19,13 @@
 
 /// @file
 /// Exported programs as ONNX models, which other runtimes execute: `save_onnx("model.onnx", export_program(f)(x))`.
-/// Written by protozero (Debian: libprotozero-dev), which is headers alone; where it is not installed there is nothing
-/// here. Operator set 17 of ONNX, version 8 of its format.
+/// Uses the header-only library protozero (Debian: libprotozero-dev). If it is not installed, this header declares
+/// nothing. Writes operator set 17 of ONNX, version 8 of its format.
 namespace varve {
 
 #if __has_include(<protozero/pbf_writer.hpp>)
 namespace detail {
-/// The numbers of fields in onnx.proto.
+/// Field numbers in onnx.proto.
 namespace onnx_field {
 inline constexpr protozero::pbf_tag_type model_version = 1, model_producer = 2, model_graph = 7, model_opset = 8,
                                          opset_version = 2, graph_node = 1, graph_name = 2, graph_initializer = 5,
@@ -74,7 +74,7 @@ public:
   std::string write() {
     if (op_handle const* const effect = effect_in(g_))
       refuse(std::string(effect->name) + " does something outside of the program, which the format cannot say");
-    for (bool taken = true; taken;) { // names of its own that no input has
+    for (bool taken = true; taken;) { // internal names must not begin like an input's
       taken = false;
       for (auto const& i : program_.signature.inputs) taken = taken || i.name.rfind(prefix_, 0) == 0;
       for (auto const& o : program_.signature.outputs) taken = taken || o.name.rfind(prefix_, 0) == 0;
@@ -112,7 +112,7 @@ private:
 
   // ---- values and their names
   std::string fresh() { return prefix_ + std::to_string(count_++); }
-  /// A node of ONNX with one result, and the result's name.
+  /// Adds an ONNX node with one result, and returns the result's name.
   std::string add_node(char const* type, strings const& inputs,
                        std::initializer_list<onnx_attribute const*> with = {}) {
     std::string const name = fresh();
@@ -144,7 +144,7 @@ private:
     if (known.empty()) known = initializer(fresh(), dtype::int64, dims{static_cast<index_t>(v.size())}, v.data());
     return known;
   }
-  /// A constant of the graph in a dtype.
+  /// Returns a constant of the graph in the given dtype.
   std::string constant(int n, dtype type) {
     std::string& known = constants_[{n, type}];
     if (known.empty()) {
@@ -167,7 +167,7 @@ private:
     }
     return known;
   }
-  /// 1 in a dtype, for what ONNX has no operator.
+  /// Returns 1 in the given dtype, for operators that ONNX lacks.
   std::string one(dtype type) {
     std::string& known = constants_[{-1, type}];
     if (known.empty()) {
@@ -211,7 +211,7 @@ private:
     return add_node("Concat", parts, {&axis});
   }
 
-  // ---- what the model takes and gives
+  // ---- inputs and outputs of the model
   std::string info(std::string const& name, meta const& m) const {
     std::string dimensions, typed, type, r;
     protozero::pbf_writer d(dimensions), t(typed);
@@ -274,7 +274,7 @@ private:
   std::string compared(node const& nd, char const* type) {
     node const &a = g_.nodes[operand(nd, 0)], &b = g_.nodes[operand(nd, 1)];
     dtype common = result_type(a.out, b.out);
-    if (common == dtype::bool_ || common == dtype::uint8) common = dtype::int32; // ONNX orders no bools
+    if (common == dtype::bool_ || common == dtype::uint8) common = dtype::int32; // ONNX has no order of bools
     return add_node(type, {value(operand(nd, 0), common), value(operand(nd, 1), common)});
   }
   std::string elementwise(node const& nd, std::string const& op) {
@@ -371,7 +371,8 @@ private:
     onnx_attribute const perm("perm", order);
     return add_node("Transpose", {x}, {&perm});
   }
-  /// Attributes {stride}, {padding}, {dilation ..., transposed, groups, output padding ...}.
+  /// Writes a convolution. The attributes are {stride}, {padding} and {dilation ..., transposed, groups, output padding
+  /// ...}.
   std::string convolved(node const& nd) {
     int const n = nd.at[0].n;
     std::vector<std::int64_t> pads;
@@ -390,7 +391,7 @@ private:
     return r;
   }
 
-  /// A `cond`: its functions are graphs that see what is around them, so that they need no inputs.
+  /// Writes a `cond`. Its branches are graphs that refer to values outside, so that they need no inputs.
   std::string branches(int n) {
     node const& nd = g_.nodes[n];
     if (std::string(nd.op->name) != "cond")
@@ -403,7 +404,7 @@ private:
   std::string branch(node const& nd, int k) {
     region const& r = g_.regions[nd.regions_first + k];
     if (r.result_count != 1) refuse("cond: functions of several results are not exported");
-    // What is written in a branch is known there alone; constants belong to the whole model.
+    // Values computed in a branch are visible only there; constants belong to the whole model.
     auto const outside = std::exchange(nodes_, {});
     auto const casts = casts_;
     auto const known_sizes = sizes_;
@@ -435,15 +436,15 @@ private:
 };
 } // namespace detail
 
-/// The bytes of an ONNX model of a program. Its state are initializers, its user inputs and outputs have their names;
-/// what it writes into buffers and inputs are further outputs, `name.next`; symbolic sizes are named dimensions, and
-/// what is computed with them is computed of the inputs' shapes. Guards and ranges of sizes have no place in ONNX.
-/// `value_error` with the node of what has no counterpart there: loops, custom functions, random numbers.
+/// Returns the bytes of a program's ONNX model. State becomes initializers; user inputs and outputs keep their names.
+/// Values written into buffers and inputs become further outputs, `name.next`. Symbolic sizes become named dimensions,
+/// and expressions of them are computed from the inputs' shapes. ONNX has no guards or ranges of sizes. Throws
+/// `value_error` with the node for operators without a counterpart: loops, custom functions, random numbers.
 template <std::same_as<exported_program> P>
 std::string to_onnx(P const& program) {
   return detail::onnx_writer(program).write();
 }
-/// Writes it into a file.
+/// Writes a program as an ONNX model to a file.
 template <std::same_as<exported_program> P>
 void save_onnx(std::string const& path, P const& program) {
   detail::write_file("save_onnx", path, to_onnx(program));

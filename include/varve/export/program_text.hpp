@@ -20,8 +20,8 @@
 #include <string_view>
 
 /// @file
-/// Exported programs as text, without the tensors of their state. One item a line; numbers exactly, floating ones in
-/// hexadecimal. The first line names the version of the format.
+/// Exported programs as text, without the tensors of their state: one item a line, with exact numbers (floating ones in
+/// hexadecimal). The first line contains the version of the format.
 namespace varve {
 
 namespace detail {
@@ -155,7 +155,7 @@ private:
   }
 };
 
-/// Reads words and numbers, and says where something else is.
+/// Reads words and numbers, and reports the place of errors.
 class text_reader {
 public:
   explicit text_reader(std::string_view text) : text_(text) {}
@@ -166,7 +166,7 @@ public:
     refuse::with<value_error>(
         ("varve: load: line " + std::to_string(line) + ", column " + std::to_string(column) + ": " + what).c_str());
   }
-  /// How much is left: no count can be greater.
+  /// Returns the number of remaining characters, an upper bound for every count.
   std::size_t left() const { return text_.size() - at_; }
   std::string_view word(char const* what) {
     skip();
@@ -233,10 +233,10 @@ private:
     start_ = at_;
   }
   std::string_view text_;
-  std::size_t at_ = 0, start_ = 0; // where the last word began
+  std::size_t at_ = 0, start_ = 0; // start_: the beginning of the last word
 };
 
-/// An operator of a graph by its name: those of graphs, those of this program, with functions and without.
+/// Finds an operator by name: built-in graph nodes, higher-order operators and operators of this program.
 inline op_handle const* handle_of_name(std::string const& name) {
   for (op_handle const* h :
        {&placeholder_handle, &constant_handle, &getitem_handle, &sym_numel_handle, &hop_handle<custom_function_t>})
@@ -248,7 +248,7 @@ inline op_handle const* handle_of_name(std::string const& name) {
   return t ? t->node() : nullptr;
 }
 
-/// Reads a program, each of whose items must fit: no graph comes of another text (`value_error`).
+/// Reads a program and checks each item, so that no malformed text yields a graph (`value_error`).
 template <class G = graph>
 class program_reader {
 public:
@@ -341,7 +341,7 @@ private:
         in_.refuse("a size that was defined before expected, found \"" + std::string(w.substr(0, 40)) + "\"");
       return extent::entry(k);
     }
-    // Beside sizes, attributes: what stands for the end of an axis is greater than any.
+    // Sizes are also attributes, in which a number greater than any size means the end of an axis.
     extent const e(static_cast<index_t>(in_.number("a size", INT64_MIN, INT64_MAX)));
     if (!e.is_number()) in_.refuse("a size that is greater than any");
     return e;
@@ -361,7 +361,8 @@ private:
     for (std::size_t k = 0; k < r.size(); ++k) r[k] = in_.number("a flag", 0, 1) != 0;
     return r;
   }
-  /// A custom function by its name, and what was around it: `tensors` are given to it, of which it makes `results`.
+  /// Reads a custom function by name, with the layers around it. Sets the numbers of its argument `tensors` and of its
+  /// `results`.
   custom_function_ptr read_function(std::size_t& tensors, std::size_t& results, int depth = 0) {
     if (depth > 16) in_.refuse("a custom function inside of too many others");
     std::string_view const w = in_.word("a custom function");
@@ -458,14 +459,14 @@ private:
       if (w == name(static_cast<dtype>(k))) return static_cast<dtype>(k);
     in_.refuse("a dtype expected, found \"" + std::string(w.substr(0, 40)) + "\"");
   }
-  /// What no item can say for itself.
+  /// Checks what no single item can check.
   void finish() {
     if (g_.regions.empty()) in_.refuse("the program has no graph");
     g_.expressions = size_table(sizes_.data(), sizes_.data() + sizes_.size());
     for (node const& n : g_.nodes) {
       bool const hop = n.op->kind == op_kind::hop && n.op != &getitem_handle;
       if (hop != (n.regions_count > 0)) in_.refuse("functions stand with operators that have some");
-      for (int k = 0; k < n.regions_count; ++k) // inside of another: no circles
+      for (int k = 0; k < n.regions_count; ++k) // regions come later than their node: no cycles
         if (n.regions_first + k >= static_cast<int>(g_.regions.size()) || n.regions_first == 0 ||
             g_.regions[n.regions_first + k].node_first <= &n - g_.nodes.data())
           in_.refuse("a function of an operator is missing");
@@ -508,9 +509,9 @@ namespace detail {
 inline bool is_known_by_name(op_handle const& op) { return handle_of_name(op.name) == &op; }
 } // namespace detail
 
-/// A program as text, without its state. Calls that are not known by name, such as composites that a trace kept, have
-/// their parts in their place; other calls stay. Custom functions are named as they are registered (`saved_function`);
-/// `value_error` where it calls another one.
+/// Returns a program as text, without its state. Calls that are not known by name, such as composites that a trace
+/// kept, are replaced by their parts. Custom functions are written with the name of their `saved_function`. Throws
+/// `value_error` if one is not registered.
 inline std::string to_text(exported_program const& p) {
   detail::program_writer w;
   exported_program parts = p;
@@ -518,8 +519,8 @@ inline std::string to_text(exported_program const& p) {
   w.write(parts);
   return std::move(w.out);
 }
-/// ... and back: `value_error` with the line and column of what is wrong. The operators of the program must be in the
-/// process that reads it. Nothing is allocated beyond the size of the text.
+/// Returns the program of a text. Throws `value_error` with the line and column of an error. The operators of the
+/// program must exist in this process. Allocates nothing beyond the size of the text.
 inline exported_program program_from_text(std::string_view text) { return detail::program_reader<>(text).read(); }
 
 } // namespace varve

@@ -10,10 +10,11 @@
 
 namespace varve {
 
-/// `run_decompositions(p, decomposition<sigmoid_t>(f), ...)`: the same program with each operator of a table in others,
-/// in functions of operators too (EX-13): inputs, outputs, state, ranges of sizes and guards are those of `p`, whose
-/// state it shares. Without a table it is `core_decompositions`: what PyTorch's core set of operators does without.
-/// Custom functions stay calls; their text for values is decomposed. Errors: those of `decompose`.
+/// Returns the same program with operators replaced by their decompositions:
+/// `run_decompositions(p, decomposition<sigmoid_t>(f), ...)`. Functions of higher-order operators are included. Inputs,
+/// outputs, ranges of sizes and guards are those of `p`; the state is shared with `p`. Without a table it uses
+/// `core_decompositions`, which removes the operators that PyTorch's core set lacks. Custom functions stay calls; the
+/// bodies that compute their values are decomposed. Errors are those of `decompose`.
 template <class... D>
 exported_program run_decompositions(exported_program const& p, D const&... table) {
   exported_program r = p;

@@ -17,8 +17,8 @@
 #include <vector>
 
 /// @file
-/// Named tensors in files: safetensors (huggingface.co/docs/safetensors), eight bytes of the length of a header, the
-/// header as JSON, the elements row-major in little-endian order.
+/// Named tensors in files of the safetensors format (huggingface.co/docs/safetensors). A file consists of eight bytes
+/// with the length of the header, the header as JSON, and the elements, row-major and little-endian.
 namespace varve {
 
 namespace detail {
@@ -31,7 +31,7 @@ inline constexpr safetensors_type safetensors_types[] = {
     {"I32", dtype::int32},   {"I64", dtype::int64},  {"F16", dtype::float16}, {"BF16", dtype::bfloat16},
     {"F32", dtype::float32}, {"F64", dtype::float64}};
 
-/// The header of such a file: the part of JSON that it may have.
+/// Reads the header of a safetensors file, which is a subset of JSON.
 class safetensors_header {
 public:
   struct entry {
@@ -160,8 +160,8 @@ inline std::string json_string(std::string const& s) {
 }
 } // namespace detail
 
-/// Named tensors, in an order: pairs, which `all["weight"]` and `all.at("weight")` find by their names (`value_error`
-/// for one that is not there, with those that are).
+/// Named tensors in order: a vector of pairs. `all["weight"]` and `all.at("weight")` find a tensor by name, and throw
+/// `value_error` with the existing names if there is none.
 struct named_tensors : std::vector<std::pair<std::string, tensor>> {
   using std::vector<value_type>::vector;
   using std::vector<value_type>::operator[];
@@ -189,12 +189,12 @@ private:
   }
 };
 
-/// Tensors as the bytes of a safetensors file. `dtype_error` for complex ones, which the format has not; `value_error`
-/// for two of one name.
+/// Returns tensors as the bytes of a safetensors file. Throws `dtype_error` for complex tensors, which the format
+/// lacks, and `value_error` if two tensors have the same name.
 template <class T = tensor>
 std::string to_safetensors(named_tensors const& tensors) {
   std::string header = "{", data;
-  // Elements of many bytes lie first, so that all lie at multiples of their size: such files can be mapped.
+  // Tensors with wide elements come first, so that all lie at multiples of their element size and can be mapped.
   std::vector<std::size_t> from(tensors.size());
   for (int const wide : {8, 4, 2, 1})
     for (std::size_t k = 0; k < tensors.size(); ++k) {
@@ -224,7 +224,7 @@ std::string to_safetensors(named_tensors const& tensors) {
   return r + header + data;
 }
 namespace detail {
-/// The tensors of a file, made of their bytes by `make` (`copy_of_bytes`).
+/// Returns the tensors of a file; `make` creates each from its bytes (see `copy_of_bytes`).
 template <class Make>
 named_tensors read_safetensors(std::string_view bytes, Make const& make) {
   auto const refuse = [](std::string const& what) {
@@ -252,15 +252,16 @@ named_tensors read_safetensors(std::string_view bytes, Make const& make) {
 }
 } // namespace detail
 
-/// ... and back, in the order of the header. `value_error` with the place of what is wrong; nothing is allocated beyond
-/// the size of the bytes.
+/// Returns the tensors in the bytes of a safetensors file, in the order of the header. Throws `value_error` with the
+/// place of an error. Never allocates more than the size of the bytes.
 template <class T = tensor>
 named_tensors from_safetensors(std::string_view bytes) {
   return detail::read_safetensors(bytes, detail::copy_of_bytes<T>{});
 }
 
-/// Writes an exported program into two files: its text at `path`, its state beside it at `path` + ".safetensors".
-/// `value_error` where a file cannot be written, or the program calls custom functions.
+/// Writes an exported program into two files: its text at `path`, its state at `path` + ".safetensors". Throws
+/// `value_error` if a file cannot be written, or if the program calls a custom function that is not registered
+/// (`saved_function`).
 inline void save(exported_program const& p, std::string const& path) {
   named_tensors state;
   for (std::size_t k = 0; k < p.state.size(); ++k)
@@ -269,8 +270,8 @@ inline void save(exported_program const& p, std::string const& path) {
   detail::write_file("save", path, text);
   detail::write_file("save", path + ".safetensors", tensors);
 }
-/// Reads it again, perhaps in another process, which must contain the operators of the program. `value_error`, with
-/// line and column, for files that are no program, and for a state that does not fit to it.
+/// Reads an exported program that `save` wrote. The process must contain the operators of the program. Throws
+/// `value_error` with line and column if the text is not a program, or if the state does not match it.
 inline exported_program load(std::string const& path) {
   exported_program p = program_from_text(detail::bytes_of_file("load", path));
   named_tensors const state = from_safetensors(detail::bytes_of_file("load", path + ".safetensors"));

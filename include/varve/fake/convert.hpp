@@ -5,21 +5,21 @@
 #include <varve/shape/environment.hpp>
 
 /// @file
-/// Fakes of real tensors (FK-3, FK-4): one for each, on one fake memory for each real one.
+/// Fakes of real tensors: one for each tensor, and one fake memory for each real memory.
 namespace varve {
 
 namespace detail {
-/// A layout with other sizes, symbols, and strides that follow from them where they do.
+/// Returns a layout with symbolic sizes. Strides are computed from the sizes where they follow from them.
 inline layout with_sizes(layout const& l, dims const& sizes) {
   layout r = l;
   r.sizes = sizes;
   index_t next = 1;
   extent stride = 1;
-  for (unsigned done = 0; done != (1u << l.sizes.n) - 1;) { // the dimension that lies `next` elements apart
+  for (unsigned done = 0; done != (1u << l.sizes.n) - 1;) { // finds the dimension with stride `next`
     int at = -1;
     for (int k = l.sizes.n - 1; k >= 0 && at < 0; --k)
       if (!(done >> k & 1) && index_t(l.strides[k]) == next) at = k;
-    if (at < 0) break; // the others keep their numbers
+    if (at < 0) break; // the remaining strides stay numbers
     r.strides[at] = stride;
     next *= index_t(l.sizes[at]), stride *= sizes[at];
     done |= 1u << at;
@@ -28,10 +28,10 @@ inline layout with_sizes(layout const& l, dims const& sizes) {
 }
 } // namespace detail
 
-/// Forgets tensors that nobody else holds.
+/// Releases tensors that are not used elsewhere.
 inline void fake_mode::sweep() {
   auto& memo = state_->memo;
-  for (bool again = true; again;) { // a view held its base
+  for (bool again = true; again;) { // a released view may release its base
     again = false;
     for (auto e = memo.begin(); e != memo.end();) {
       tensor const& real = e->second.real;
@@ -77,13 +77,13 @@ tensor fake_mode::from_tensor(T const& t, std::vector<dim_dynamic> const& policy
   state_->memo.emplace(t.id(), detail::fake_state::remembered{t, fake});
   return fake;
 }
-/// A fake without a gradient, on the memory that stands for that of the tensor.
+/// Returns a fake without a gradient, on the memory that stands for that of the tensor.
 template <class T>
 tensor fake_mode::converted(T const& t, std::vector<dim_dynamic> const& policy) {
   layout const l = detail::with_sizes(t.where(), symbolic(t.sizes(), policy));
   if (t.base().defined()) {
     tensor const view = from_tensor(t.base()).with_layout(l);
-    view.set_origin(t.origin()); // one made in no_grad mode has no part in the history of its base
+    view.set_origin(t.origin()); // a view made in no_grad mode has no part in its base's history
     return view;
   }
   auto const memory = state_->memories.find(t.id()->store);
@@ -92,7 +92,7 @@ tensor fake_mode::converted(T const& t, std::vector<dim_dynamic> const& policy) 
   if (value_follower* const f = follower()) f->made(t, fake);
   return fake;
 }
-/// Symbols for sizes.
+/// Returns symbols for sizes, by the policy.
 inline dims fake_mode::symbolic(dims const& sizes, std::vector<dim_dynamic> const& policy) {
   shape_environment* const e = environment();
   if (!e) return sizes;
@@ -116,7 +116,8 @@ tensor fake_mode::from_tensor_of_sizes(T const& t, dims const& sizes) {
   if (t.has_history()) mirror_gradient(t, fake);
   return fake;
 }
-/// What the program may ask about gradients: a leaf is one, with its gradient; what was recorded is no leaf.
+/// Copies what the program may query about gradients: the fake of a leaf is a leaf with its gradient, that of a
+/// recorded value is no leaf.
 template <class T>
 void fake_mode::mirror_gradient(T const& real, T const& fake) {
   mirror_autograd_meta(real, fake);

@@ -9,11 +9,11 @@
 
 namespace varve {
 
-/// What a cache of results on fake tensors did (FK-10): calls whose metadata was known, calls that were worked out, and
-/// calls that are never kept, by reason.
+/// Statistics of a cache of results on fake tensors: calls whose metadata was found, calls that were computed, and
+/// calls that are never cached, by reason.
 struct dispatch_cache_info {
   std::size_t hits = 0, misses = 0, size = 0;
-  std::vector<std::pair<char const*, std::size_t>> bypasses{}; // reason and number
+  std::vector<std::pair<char const*, std::size_t>> bypasses{}; // reason and number of calls
   std::size_t bypassed(char const* reason) const {
     for (auto const& b : bypasses)
       if (std::strcmp(b.first, reason) == 0) return b.second;
@@ -22,13 +22,13 @@ struct dispatch_cache_info {
 };
 
 namespace detail {
-/// Metadata of results by operator, attributes and metadata of the operands; of plain numbers among them the dtype and
-/// the value. Views and writes are not kept: their results are of the operands at hand.
+/// The metadata of results, by operator, attributes and metadata of the operands; for plain numbers by dtype and value.
+/// Views and writes are not cached, because their results depend on the given operands.
 class dispatch_cache {
 public:
   dispatch_cache_info info{};
 
-  /// What is known of a call; null when it is not, or not kept: `keeps()` tells.
+  /// Returns the metadata of a call. Null if it is not known, or is never cached; `keeps()` is true in the first case.
   meta const* find(boxed_op const& op, boxed_args const& x, dtype default_type) {
     char const* const why = reason_against(op, x);
     kept_ = !why;
@@ -45,7 +45,7 @@ public:
     return nullptr;
   }
   bool keeps() const { return kept_; }
-  /// The result of the call that was asked for last.
+  /// Stores the result of the call that was looked up last.
   void keep(meta const& result) {
     entry& e = slot();
     info.size += e.key.empty();
@@ -91,8 +91,8 @@ private:
       if (b.first == why) return void(++b.second);
     info.bypasses.emplace_back(why, 1);
   }
-  std::vector<entry> entries_ = std::vector<entry>(251); // what falls on another takes its place
-  std::vector<std::int64_t> key_;                        // of the call that was asked for last
+  std::vector<entry> entries_ = std::vector<entry>(251); // a colliding entry replaces the old one
+  std::vector<std::int64_t> key_;                        // of the call that was looked up last
   std::uint64_t hash_ = 0;
   bool kept_ = false;
 };

@@ -8,11 +8,11 @@
 #include <vector>
 
 /// @file
-/// Fake tensors: shape, dtype, layout, backend and aliasing of a tensor without its data (FK-1). `fake_mode` makes them
+/// Fake tensors have the shape, dtype, layout, backend and aliasing of a tensor, but no data. `fake_mode` makes them
 /// and runs operators on them.
 ///
-/// A fake tensor is a tensor of the subclass `fake_tensor`. Its handle holds the layout; the object behind it stands
-/// for the *memory*, and is shared by all that alias it.
+/// A fake tensor is a tensor of the subclass `fake_tensor`. Its handle stores the layout. The object behind it
+/// represents the *memory* and is shared by all aliases.
 namespace varve {
 
 class fake_mode;
@@ -20,14 +20,14 @@ class fake_mode;
 namespace detail {
 struct fake_state;
 
-/// What a memory would hold. It may know the elements, if they are few and nobody wrote into it: a literal; if there is
-/// only one, also after writes that are known: a constant (FK-5).
+/// The object that represents a memory. Its elements may be known in two cases. A literal has few elements and was
+/// never written. A constant has one element, which may have been written with known values.
 struct fake_memory final : subclass_object {
   std::shared_ptr<fake_state> of;
   std::size_t bytes;
-  std::size_t number; // of the memories of the mode
-  tensor value;       // in memory, contiguous; undefined: not known
-  tensor met;         // what the memory held in one run, contiguous; undefined: not known (`value_follower`)
+  std::size_t number; // index among the memories of the mode
+  tensor value;       // in memory, contiguous; undefined if unknown
+  tensor met;         // elements in one run, contiguous; undefined if unknown (`value_follower`)
 
   fake_memory(std::shared_ptr<fake_state> s, std::size_t n, tensor v);
   ~fake_memory() override;
@@ -44,7 +44,7 @@ struct fake_memory final : subclass_object {
   static fake_memory& of_tensor(tensor const& t) { return *static_cast<fake_memory*>(t.object()); }
 };
 tensor run_on_fakes(boxed_op const& op, boxed_args const& x);
-/// At most one, whatever symbols stand for.
+/// True if there is at most one element, whatever the values of symbols.
 inline bool has_one_element(dims const& sizes) {
   index_t n = 1;
   for (extent const s : sizes) {
@@ -56,11 +56,11 @@ inline bool has_one_element(dims const& sizes) {
 inline constexpr subclass_type fake_tensor_type{"fake_tensor", nullptr, &run_on_fakes};
 } // namespace detail
 
-/// Is it a fake tensor, of whichever mode?
+/// True for a fake tensor of any mode.
 inline bool is_fake(tensor const& t) {
   return t.defined() && t.object() && &t.object()->type() == &detail::fake_tensor_type;
 }
-/// The value of the only element of a fake tensor, as a tensor in memory; undefined when it is not known.
+/// Returns the only element of a fake tensor, as a tensor in memory; undefined if it is not known.
 inline tensor constant_of(tensor const& t) {
   if (!is_fake(t)) return {};
   tensor const& v = detail::fake_memory::of_tensor(t).value;

@@ -5,18 +5,18 @@
 #include <varve/shape/environment.hpp>
 
 /// @file
-/// Higher-order operators on fake tensors: functions run once each, whatever data would decide, and give metadata.
+/// Higher-order operators on fake tensors. Each function runs once, whatever data would decide, and yields metadata.
 namespace varve::detail {
 
-/// Runs a function with the mode on again. Where data decide whether, and how often, it runs (`maybe`), it leaves no
-/// constant in memory that it writes into and did not make.
+/// Runs a function with the mode on again. If data decide whether or how often it runs (`maybe`), older memory that it
+/// writes loses its constants.
 template <class Mode>
 boxed_args run_inside(Mode& mode, boxed_function const& f, boxed_args const& x, bool maybe = true) {
   fake_mode_guard const on(mode);
   typename Mode::uncertain const writes(mode, maybe);
   return f(x);
 }
-/// Fresh results, which alias nothing and are no constants; with the history of those of the function.
+/// Returns a fresh result that aliases nothing and is no constant. It has the history of the function's result.
 template <class Mode>
 tensor fresh(Mode& mode, tensor const& t, dims const& sizes) {
   if (!t.has_history()) return mode.like(t, sizes);
@@ -28,8 +28,8 @@ boxed_args fresh(Mode& mode, boxed_args const& like) {
   return tree_map([&](tensor const& t) { return fresh(mode, t, t.sizes()); }, like);
 }
 
-/// A size of a result that two branches give (CD-8, CD-9): what both make of the sizes that were known before, of the
-/// first symbols, is kept, else it is a new size, of which is known what both may be.
+/// Returns the size of a result of two branches. If both sizes are equal and depend only on the first `known` symbols,
+/// which existed before the branches, the size is kept. Otherwise it is a new symbol whose range covers both.
 template <class Mode>
 extent merged_size(Mode& mode, extent a, extent b, meta const& of_a, meta const& of_b, std::size_t known) {
   shape_environment* const e = mode.environment();
@@ -38,13 +38,13 @@ extent merged_size(Mode& mode, extent a, extent b, meta const& of_a, meta const&
   if (!e) require_alike(of_a, of_b); // refuses
   return e->unbacked_between(e->range(a), e->range(b));
 }
-/// Dimensions as they lie in memory, the greatest stride first; equal ones by falling index (CD-10).
+/// Returns the dimensions in memory order, the largest stride first. Dimensions of equal stride have falling indices.
 template <class Mode>
 dims order_of_strides(Mode& mode, layout const& l) {
   shape_environment* const e = mode.environment();
   auto const size = [&](extent s) -> index_t {
     if (s.is_number()) return s.number();
-    return e && !e->depends_on_data(s) ? e->hint(s) : INT64_MAX; // of data: greater than any
+    return e && !e->depends_on_data(s) ? e->hint(s) : INT64_MAX; // depends on data: larger than any number
   };
   dims r;
   for (int k = l.sizes.n - 1; k >= 0; --k) {
@@ -54,14 +54,14 @@ dims order_of_strides(Mode& mode, layout const& l) {
   }
   return r;
 }
-/// Does a dimension show one element again and again? Then it has no place in the order.
+/// True if a dimension of size other than 1 has stride 0. Such a layout has no definite order of dimensions.
 inline bool shows_again(layout const& l) {
   bool any = false;
   for (int k = 0; k < l.sizes.n; ++k) any = any || (known_equal(l.strides[k], 0) && !known_equal(l.sizes[k], 1));
   return any;
 }
-/// The result of two branches of which data choose one (CD-7, CD-8, CD-10). It lies by rows where a branch has no
-/// order.
+/// Returns the result of two branches between which data choose. If the branches have different memory orders, and one
+/// has no definite order, the result is row-major.
 template <class Mode>
 tensor merged(Mode& mode, tensor const& a, tensor const& b, std::size_t known) {
   meta const of_a = meta_of(a), of_b = meta_of(b);
@@ -95,7 +95,7 @@ inline tensor fake_memory::either(tensor const& a, tensor const& b) const {
     for (extent const s : t.sizes()) data = data || (e && e->depends_on_data(s));
   return data ? merged(mode, a, b, e->symbols().size()) : tensor();
 }
-/// A call of one function, which decides nothing, or of two of which data choose one.
+/// Runs a call of one function, which makes no decision, or of two functions between which data choose.
 template <class Mode>
 boxed_args fake_call(Mode& mode, boxed_hop const& call, boxed_args const& x) {
   op_handle const& node = *call.op->node();
@@ -108,7 +108,7 @@ boxed_args fake_call(Mode& mode, boxed_hop const& call, boxed_args const& x) {
     refuse::with<shape_error>("varve: cond: both functions must return the same number of values");
   return tree_map([&](tensor const& u, tensor const& v) { return merged(mode, u, v, known); }, a, b);
 }
-/// The row of one step.
+/// Returns a row, as one step of a loop reads it.
 template <class Mode>
 tensor row(Mode& mode, tensor const& x) {
   dims const sizes = drop_first(x.sizes());
@@ -116,8 +116,8 @@ tensor row(Mode& mode, tensor const& x) {
   fake_mode_guard const on(mode);
   return mode.forgotten(clone(select(static_cast<dependent<tensor, Mode> const&>(x), 0, 0)));
 }
-/// A loop: one step, whatever their number. How many steps a `while_loop` makes is not known, nor, without a bound, how
-/// many rows it would keep for a gradient.
+/// Runs a loop: one step, whatever the number of steps. The number of steps of a `while_loop` is not known. Without a
+/// bound, the number of rows that it would keep for a gradient is not known either.
 template <class Mode>
 boxed_args fake_loop(Mode& mode, boxed_hop const& call, boxed_args const& x) {
   boxed_scan const op = boxed_scan::of(call, nullptr);
@@ -144,7 +144,7 @@ boxed_args fake_loop(Mode& mode, boxed_hop const& call, boxed_args const& x) {
   for (int k = op.carried; k < y.size(); ++k) r.push_back(fresh(mode, y[k], prepend(y[k].sizes(), dims{rows})));
   return r;
 }
-/// Registers the rule of an operator: what a call gives its functions its node in graphs says.
+/// Registers the rule of an operator. The operator's node in graphs describes which operands the functions receive.
 template <class Mode>
 void register_fake_rule(higher_order_operator& op) {
   if (op.node() && !op.template has_mode<Mode>())

@@ -12,8 +12,8 @@
 
 namespace varve::detail {
 
-/// Makes all higher-order operators of varve known by name (`higher_order_operator::find`): for who reads programs that
-/// call them, or runs functions on values without data.
+/// Registers all higher-order operators of varve by name (`higher_order_operator::find`). Code that reads programs with
+/// these operators, or runs functions on values without data, needs this.
 template <class T = void>
 void know_higher_order_operators() {
   (void)cond_operator<T>(), (void)checkpoint_operator<T>();

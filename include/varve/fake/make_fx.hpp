@@ -6,24 +6,26 @@
 namespace varve {
 
 namespace tracing {
-/// Traces run on real values (MX-1).
+/// Option of `make_fx`: the trace runs on real values.
 struct real_t {};
 inline constexpr real_t real{};
-/// Traces run on fake tensors: nothing of the user's is read, written or drawn.
+/// Option of `make_fx`: the trace runs on fake tensors. It reads and writes no tensor of the user and draws no random
+/// number.
 struct fake_t {};
 inline constexpr fake_t fake{};
-/// ... whose sizes are symbols, by a policy for each argument; `duck` where none is given.
+/// Option of `make_fx`: the trace runs on fake tensors whose sizes are symbols, with a policy for each argument. The
+/// default policy is `duck`.
 struct symbolic_t {
   std::vector<std::vector<dim_dynamic>> policies{};
-  bool others_fixed = false; // ... or the others have the sizes that they have
+  bool others_fixed = false; // true: arguments without a policy keep their sizes
   symbolic_t operator()(std::vector<std::vector<dim_dynamic>> p) const { return {std::move(p)}; }
 };
 inline symbolic_t const symbolic{};
 } // namespace tracing
 
 namespace detail {
-/// A trace runs on the fakes of the values that it is given: as a mode below all others (MD-5), but inside of a
-/// transform, whose values it would not see, as a transform. Under a fake mode it runs on tensors of that.
+/// A policy that runs a trace on fakes of the given values. The tracer is a mode below all others. Inside a transform,
+/// whose values a mode would not see, it is a transform. Under an active fake mode it uses tensors of that mode.
 template <class Mode = fake_mode>
 class on_fake_values {
 public:
@@ -45,8 +47,8 @@ public:
     mirror_autograd_meta(t, r);
     return r;
   }
-  /// Under a mode with symbolic sizes they are those of that mode's program, in which a number that this graph reads of
-  /// data would not be the same one.
+  /// Refuses a graph that reads a number from data if its sizes are symbols of a surrounding trace. The number would be
+  /// another one in the graph of that trace.
   template <class G>
   static void finish(G& g) {
     bool reads = false, is_symbolic = false;
@@ -82,7 +84,7 @@ private:
   Mode mode_;
   fake_mode_guard on_;
 };
-/// Sizes and attributes become entries of the graph, guards and the ranges of symbols its guards.
+/// Copies symbolic sizes and attributes into entries of the graph. Guards and ranges of symbols become its guards.
 template <class G>
 void own_sizes(G& g, shape_environment const& from) {
   for (node& n : g.nodes) {
@@ -96,7 +98,8 @@ void own_sizes(G& g, shape_environment const& from) {
   }
   for (size_guard const& asked : from.conditions(g.expressions)) g.guards.push_back(asked);
 }
-/// ... and their sizes are symbols of an environment, until the graph is done and has expressions of its own.
+/// A policy that runs a trace on fakes of the given values, with symbolic sizes. The sizes are symbols of an
+/// environment until the graph is finished and has expressions of its own.
 template <class Mode = fake_mode>
 class on_symbolic_values : shape_environment, on_fake_values<Mode> {
 public:
@@ -124,7 +127,7 @@ public:
   }
 
 private:
-  /// Tensors of another fake mode have sizes of their own.
+  /// Refuses another active fake mode, whose tensors have sizes of their own.
   static fake_mode_options own_options(shape_environment* e) {
     if (on_fake_values<Mode>::mode_at_work())
       refuse::with<dispatch_error>(
@@ -139,9 +142,9 @@ private:
 };
 } // namespace detail
 
-/// `make_fx(f, tracing::fake)(x...)`: as `make_fx(f)`, on fake tensors: no operator computes, no data of x are read, no
-/// random number is drawn, and what f writes into is left as it was. Branches that C++ takes by values of x are
-/// refused, as in every trace; numbers of constants may be read.
+/// Traces a function on fake tensors: `make_fx(f, tracing::fake)(x...)`. It works as `make_fx(f)`, but no operator
+/// computes. No element of x is read, no random number is drawn, and tensors that f writes do not change. As in every
+/// trace, C++ branches on elements of x are refused; constants may be read as numbers.
 template <class F>
 auto make_fx(F f, tracing::fake_t) {
   return make_fx_function<F, detail::on_fake_values<>>(static_cast<F&&>(f));
@@ -150,11 +153,11 @@ template <class F>
 auto make_fx(F f, tracing::real_t) {
   return make_fx_function<F>(static_cast<F&&>(f));
 }
-/// `make_fx(f, tracing::symbolic)(x...)`: a graph for other sizes too. Sizes of x are symbols: equal ones are one
-/// symbol, 0 and 1 are numbers, or as the policies say: `tracing::symbolic({{dim_dynamic::dynamic,
-/// dim_dynamic::fixed}})`. Where f or a shape rule decides by a size, as by broadcasting or `select`, that is a guard
-/// of the graph, and `interpret` refuses sizes for which it does not hold (`shape_error`); `mean` over a symbol takes
-/// the size for a number.
+/// Traces a function into a graph for different sizes: `make_fx(f, tracing::symbolic)(x...)`. Sizes of x become
+/// symbols; equal sizes share a symbol, and 0 and 1 stay numbers. Policies change that:
+/// `tracing::symbolic({{dim_dynamic::dynamic, dim_dynamic::fixed}})`. If f or a shape rule makes a decision by a size
+/// (for example broadcasting or `select`), the graph gets a guard. `interpret` throws `shape_error` for sizes that
+/// violate a guard. `mean` over a symbol uses the size as a fixed number.
 template <class F>
 auto make_fx(F f, tracing::symbolic_t how) {
   return make_fx_function<F, detail::on_symbolic_values<>>(static_cast<F&&>(f), std::move(how));

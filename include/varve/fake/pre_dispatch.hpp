@@ -4,22 +4,22 @@
 #include <varve/hop/wrap.hpp>
 
 /// @file
-/// Traces above composites (MX-6): `make_fx(f, tracing::pre_dispatch)`.
+/// Traces above composite functions: `make_fx(f, tracing::pre_dispatch)`.
 namespace varve {
 
 namespace tracing {
-/// Traces keep composites, such as `softmax`, as calls.
+/// Option of `make_fx`: the trace keeps composites, such as `softmax`, as calls.
 struct pre_dispatch_t {};
 inline constexpr pre_dispatch_t pre_dispatch{};
 } // namespace tracing
 
 namespace detail {
-/// A composite that stays a call: its name is a number among the operands until the trace is done.
+/// A composite that stays a call. Its name is a number among the operands until the trace is finished.
 struct composite_call_t : plain_call {
   static constexpr auto op_name = "composite", backward_name = "CompositeBackward";
 };
-/// Composites of this process by name: handles for graphs, and what runs them there. One that is called as a
-/// higher-order operator is `composite`.
+/// The composites of this process by name: handles for graphs, and operators that run them there. A composite whose
+/// name is that of a higher-order operator is called `composite`.
 class known_composites {
 public:
   index_t number_of(char const* name) {
@@ -48,7 +48,7 @@ private:
   std::deque<op_handle> all_;
 };
 
-/// Traces on real values, with a mode above transforms and autograd that keeps composites.
+/// A policy that runs a trace on real values, with a mode above transforms and autograd that keeps composites.
 template <class Mode = tensor>
 class on_composites : public on_real_values {
 public:
@@ -62,7 +62,7 @@ public:
 
 private:
   static tensor process(layer&, boxed_op const& op, boxed_args const& x) {
-    if (op.table->handle || op.table->eval) return {}; // an operator goes on below
+    if (op.table->handle || op.table->eval) return {}; // an operator, which continues below
     auto const run = [&op](boxed_args const& a) -> boxed_args { return boxed_args(op(a)); };
     tensor const name = tensor::from_number(known_composites::here().number_of(op.table->name));
     return region_operator<composite_call_t>()({boxed_function(run)}, joined(boxed_args(name), x),
@@ -76,10 +76,11 @@ private:
 };
 } // namespace detail
 
-/// `make_fx(f, tracing::pre_dispatch)(x...)`: as `make_fx(f)`, but composites that f calls on tensors, such as
-/// `softmax` or `matmul`, are one node each, of their name, with what they are made of as its subgraph; those that
-/// transforms of f call, or other composites, are in parts. Operators stay operators, and each is in the grad mode that
-/// it was called in. `inline_calls` puts the parts in their place. Errors: those of `make_fx`.
+/// Traces a function and keeps composites: `make_fx(f, tracing::pre_dispatch)(x...)`. It works as `make_fx(f)`, but
+/// each composite that f calls on tensors, such as `softmax` or `matmul`, is one node. The node has the name of the
+/// composite, and the operators it consists of are its subgraph. Composites called by transforms of f or by other
+/// composites are recorded as operators. Each operator keeps the grad mode in which it was called. `inline_calls`
+/// replaces the nodes by their subgraphs. Throws the errors of `make_fx`.
 template <class F>
 auto make_fx(F f, tracing::pre_dispatch_t) {
   return make_fx_function<F, detail::on_composites<>>(static_cast<F&&>(f));

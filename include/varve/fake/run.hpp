@@ -7,8 +7,8 @@
 #include <varve/shape/environment.hpp>
 
 /// @file
-/// How a fake mode runs operators: on metadata, by the rule of the operator for its shape. The result gets the backend
-/// of the operands, and a memory of its own or that of an operand.
+/// How a fake mode runs operators: it computes metadata by the shape rule of the operator. The result has the backend
+/// of the operands, and either a memory of its own or that of an operand.
 namespace varve {
 
 namespace detail {
@@ -39,8 +39,8 @@ inline tensor fake_memory::rebuilt(tensor const*) const {
 }
 
 inline char const* name_of_backend(unsigned bits) { return name(static_cast<dispatch_key>(std::bit_width(bits))); }
-/// The backend of a result: that of all operands, of which CPU tensors of rank 0 go along with any other (FK-6). What
-/// is written into stays where it is, and `copy_` comes from anywhere.
+/// Returns the backend of a result: that of all operands. CPU tensors of rank 0 may be combined with any other backend.
+/// `copy_` writes from any backend and keeps that of its target.
 inline unsigned common_backend(boxed_op const& op, boxed_args const& x) {
   bool const copies = op.table->handle && op.table->handle() == &handle<copy__t>;
   if (op.table->kind == op_kind::mutation && copies) return backend_of(x[0]);
@@ -57,11 +57,12 @@ inline unsigned common_backend(boxed_op const& op, boxed_args const& x) {
                                        .c_str());
     common = own;
   }
-  unsigned const asked = this_thread_state.included.bits & 0xFu; // by the scope a factory is called in
+  unsigned const asked = this_thread_state.included.bits & 0xFu; // set by the scope around the factory
   return common ? common : any || !asked ? cpu_backend : asked;
 }
 
-/// What an operator gives of metadata: by its own rule, or what a library registered for meta tensors.
+/// Computes the metadata of a result by the operator's own rule, or by a kernel that a library registered for meta
+/// tensors.
 inline tensor result_on_meta(boxed_op const& op, boxed_args const& x) {
   bool const registered = op.table->registered && op.table->registered->load(std::memory_order_acquire);
   return op.table->meta && !registered ? op.table->meta(*op.at, x) : op(x);
@@ -70,7 +71,7 @@ template <class T>
 T zeros_like_of(T const& t) {
   return varve::zeros(t.sizes(), t.dtype());
 }
-/// ... or by running it on zeros, whose result is thrown away (FK-9).
+/// Computes the metadata of a result by running the operator on zeros and discarding the elements.
 inline tensor result_on_zeros(boxed_op const& op, boxed_args const& x, tensor (*zeros_like)(tensor const&)) {
   boxed_args zeros;
   for (auto const& t : x) zeros.push_back(t.is_number() ? t : zeros_like(t));
@@ -85,7 +86,7 @@ inline tensor result_on_zeros(boxed_op const& op, boxed_args const& x, tensor (*
   return y.as_meta();
 }
 
-/// A call outside of any mode runs under that of its operands (FK-2).
+/// Runs a call outside of any mode under the mode of its operands.
 inline tensor run_on_fakes(boxed_op const& op, boxed_args const& x) {
   for (auto const& t : x)
     if (is_fake(t)) return fake_mode(fake_memory::of_tensor(t).of).process(op, x);
@@ -102,7 +103,7 @@ inline tensor fake_mode::made(tensor const& meta, unsigned backend, tensor const
   (void)memory.release();
   return r;
 }
-/// How many elements, by the hints; sizes that only data tell count as none.
+/// Returns the number of elements according to hints. Sizes that depend on data count as 0.
 inline index_t fake_mode::count_of(dims const& sizes) const {
   index_t n = 1;
   for (extent const s : sizes)
@@ -124,7 +125,8 @@ inline tensor fake_mode::operand(char const* op, int k, tensor const& t) {
 }
 
 namespace detail {
-/// The constants of a call whose result is one too (FK-5): all operands known, one of them at least a fake tensor.
+/// Collects the constants of a call whose result is a constant: all operands are known, and one of them is a fake
+/// tensor. Returns false for other calls.
 inline bool are_constant(boxed_op const& op, boxed_args const& x, boxed_args& values) {
   bool any = false;
   if (op.table->kind == op_kind::random || op.table->kind == op_kind::effect) return false;
@@ -139,7 +141,7 @@ inline bool are_constant(boxed_op const& op, boxed_args const& x, boxed_args& va
 } // namespace detail
 
 namespace detail {
-/// Are all operands of an elementwise operator plain numbers? Then its result is one, which has a part in no dtype.
+/// True if all operands of an elementwise operator are plain numbers. The result is then a plain number too.
 inline bool are_plain_numbers(boxed_op const& op, boxed_args const& x) {
   bool all = op.table->kind == op_kind::pointwise && x.size() > 0;
   for (auto const& t : x) all = all && t.defined() && t.is_number();
@@ -186,7 +188,8 @@ inline tensor fake_mode::process(boxed_op const& op, boxed_args const& x) {
     state_->items.push_back({r, r.version(), (*op.at)[0].n ? (*op.at)[0][0] : item(in[0])}); // the same number
   return r;
 }
-/// What the operator gives of metadata; of one without a rule for its shape, what it gives of zeros, if the mode may.
+/// Returns the metadata of a result, from the cache or by `worked_out`. An operator without a shape rule runs on zeros
+/// if the mode allows it.
 inline tensor fake_mode::metadata(boxed_op const& op, boxed_args const& x) {
   detail::dispatch_cache& cache = state_->cache;
   if (meta const* const known = cache.find(op, x, get_default_dtype())) return tensor::meta(known->sizes, known->type);
@@ -203,7 +206,8 @@ inline tensor fake_mode::worked_out(boxed_op const& op, boxed_args const& x) {
   auto const on_meta = [&] { return detail::result_on_meta(op, x); };
   return detail::attempt<missing_rule>([&] { return detail::attempt<dispatch_error>(on_meta, on_zeros); }, on_zeros);
 }
-/// After a write: a constant that was written with constants is still one, for all that alias it; any other no more.
+/// Updates a constant after a write. If constants were written into it, it remains one for all its aliases; otherwise
+/// its value becomes unknown.
 inline void fake_mode::written(boxed_op const& op, tensor const& into, bool constant, boxed_args const& values) {
   detail::fake_memory& memory = detail::fake_memory::of_tensor(into);
   if (constant && memory.number > state_->certain) (void)op(values);
@@ -229,6 +233,6 @@ inline extent const* fake_mode::symbol_in(tensor const& t) {
 }
 inline extent fake_mode::item(tensor const& t) {
   extent const* const symbol = is_fake(t) ? symbol_in(t) : nullptr;
-  return symbol ? *symbol : extent(t.template item<index_t>()); // refused, where nobody knows
+  return symbol ? *symbol : extent(t.template item<index_t>()); // refused if the number is unknown
 }
 } // namespace varve

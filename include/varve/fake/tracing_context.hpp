@@ -7,21 +7,21 @@
 
 namespace varve {
 
-/// What a tracer of one program knows of its inputs (`TracingContext`): the environment of their sizes, the fakes that
-/// it runs the program on, and how each was made, so that a backend gets inputs as they were at the start (DT-12 to
-/// DT-14). The program may assign to them (`set_data`), write into them and take their shapes apart; the tracer's fakes
-/// are then as at its end.
+/// The data that a tracer of one program stores about its inputs (`TracingContext`): the environment of their sizes,
+/// the fakes that the program runs on, and how each was made. A backend can thus get inputs as they were at the start.
+/// The program may assign to its inputs (`set_data`), write into them and inspect their shapes. The tracer's fakes are
+/// then in the state at the end of the program.
 class tracing_context {
 public:
-  template <class On = void> // as a fake mode
+  template <class On = void> // a template like the constructor of `fake_mode`
   explicit tracing_context(dependent<shape_environment, On>& e) : mode_(fake_mode_options{&e}) {}
 
-  /// The mode that the tracer runs the program under.
+  /// Returns the mode under which the tracer runs the program.
   fake_mode& mode() { return mode_; }
   shape_environment& environment() const { return *mode_.environment(); }
-  /// The next input as the tracer sees it: the same fake for the same tensor. Sizes become symbols by the policy,
-  /// `duck` where it is empty; the policy counts when a tensor is met first. Views of other tensors are refused
-  /// (`value_error`): their sizes are not all.
+  /// Returns the fake of the next input; the same tensor has the same fake. Sizes become symbols by the policy, or
+  /// `duck` if it is empty. The policy of the first call for a tensor applies. Views of other tensors are refused
+  /// (`value_error`), because their sizes do not describe the whole memory.
   template <class T = tensor>
   tensor input(T const& t, std::vector<dim_dynamic> const& policy = {}) {
     for (auto const& known : inputs_)
@@ -34,14 +34,13 @@ public:
   }
   std::size_t inputs() const { return inputs_.size(); }
 
-  /// A mode of its own over the same environment, and the inputs under it, in their order.
+  /// A separate mode over the same environment, and the inputs under it, in their order.
   struct fresh {
     fake_mode mode;
     std::vector<tensor> inputs{};
     explicit fresh(fake_mode_options const& o) : mode(o) {}
   };
-  /// A fresh mode for a backend: its inputs have the symbols that the tracer's have, and the sizes of the start
-  /// (DT-13).
+  /// Returns a fresh mode for a backend. Its inputs have the symbols of the tracer's inputs and the sizes of the start.
   template <class T = tensor>
   std::unique_ptr<fresh> fresh_fake_mode() const {
     auto r = std::make_unique<fresh>(fake_mode_options{mode_.environment()});

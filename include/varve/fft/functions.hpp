@@ -8,15 +8,15 @@
 #include <string_view>
 
 /// @file
-/// Fourier transforms (`torch.fft`). `n`, or `s` for several axes, cut the operand or fill it up with zeros; axes may
-/// count from the end. `norm`: "backward" divides the inverse by n, "forward" the transform, "ortho" both by its root.
-/// Integers and truth values are float32, real numbers complex ones without an imaginary part, where the other way
-/// round does not follow from the function. Errors: `index_error` for an axis that is not there, `value_error` for an
-/// axis named twice, a length below 1, another norm; `dtype_error`.
+/// Fourier transforms (`torch.fft`). `n`, or `s` for several axes, is the length to which the operand is truncated or
+/// padded with zeros. Axes may be negative to count from the end. `norm`: "backward" divides the inverse by n,
+/// "forward" the transform by n, "ortho" both by the square root of n. Integers and bool are converted to float32;
+/// functions that expect complex numbers also accept real ones. Throws `index_error` for an axis out of range;
+/// `value_error` for a repeated axis, a length below 1 or an unknown norm; `dtype_error` for dtypes without transforms.
 namespace varve::fft {
 
 namespace detail {
-/// What a transform of n elements is multiplied with.
+/// Returns the factor that scales a transform of n elements.
 inline double scale(char const* op, std::string_view norm, extent n, bool inverse) {
   double const size = static_cast<double>(n.number());
   if (norm == "ortho") return 1 / std::sqrt(size);
@@ -28,7 +28,7 @@ template <class T>
 T scaled(T const& x, double s) {
   return s == 1 ? x : T(mul(x, s));
 }
-/// In a floating or complex dtype that has transforms.
+/// Converts integers and bool to float32, and refuses compact dtypes.
 template <class T>
 T floating(char const* op, T const& x) {
   if (!has_derivatives(x.dtype())) return to(x, default_dtype);
@@ -45,7 +45,7 @@ inline int axis_of(char const* op, dims const& sizes, extent axis) {
     refuse::with<index_error>((std::string("varve: ") + op + ": a value of rank 0 has no axis").c_str());
   return wrap_axis(axis, sizes.n);
 }
-/// Cut off or filled up with zeros to a length.
+/// Truncates an axis to a length or pads it with zeros.
 template <class T>
 T of_length(char const* op, T const& x, int axis, extent n) {
   if (n < 1) refuse::argument_is_invalid(op, "the length must be at least 1");
@@ -62,7 +62,7 @@ T along(char const* op, T const& z, std::optional<extent> n, int axis, std::stri
   T const x = of_length(op, z, axis, length);
   return scaled(T(fft_c2c(x, axis, inverse)), scale(op, norm, length, inverse));
 }
-/// Half of a spectrum, since the other half are the conjugates.
+/// Returns the first half of the spectrum of real numbers; the other half is its conjugate.
 template <class T>
 T real_along(char const* op, T const& x, std::optional<extent> n, int axis, std::string_view norm, bool inverse) {
   T const f = floating(op, x);
@@ -71,8 +71,8 @@ T real_along(char const* op, T const& x, std::optional<extent> n, int axis, std:
   T const y = along(op, T(to(f, complex_type(f.dtype()))), n, axis, norm, inverse);
   return slice(y, dims{axis}, 0, y.sizes()[axis] / 2 + 1);
 }
-/// Real numbers of half of a spectrum. What would make them complex, the imaginary parts of the first and, of an even
-/// length, of the last element, counts for nothing.
+/// Returns real numbers from the first half of their spectrum. The imaginary part of the first element is ignored, and
+/// for an even length also that of the last one: they would make the result complex.
 template <class T>
 T to_real_along(char const* op, T const& x, std::optional<extent> n, int axis, std::string_view norm, bool inverse) {
   T const z = complex_of(op, x);
@@ -80,13 +80,13 @@ T to_real_along(char const* op, T const& x, std::optional<extent> n, int axis, s
   if (length < 1) refuse::argument_is_invalid(op, "the length must be at least 1");
   extent const half = length / 2 + 1;
   T const first = of_length(op, z, axis, half);
-  extent const rest = length - half; // the conjugates of elements rest, ..., 1
+  extent const rest = length - half; // the remaining elements are the conjugates of elements rest, ..., 1
   T const whole =
       rest < 1 ? slice(first, dims{axis}, 0, length)
                : cat(std::vector<T>{first, conj(T(flip(T(slice(first, dims{axis}, 1, rest + 1)), dims{axis})))}, axis);
   return scaled(real_part(T(fft_c2c(whole, axis, inverse))), scale(op, norm, length, inverse));
 }
-/// The axes of a transform of several, and the lengths: those that are there for none.
+/// Axes of a transform and the lengths along them; a length that is not given is the size of the axis.
 struct many_axes {
   dims axes, lengths;
 };
@@ -110,7 +110,7 @@ inline many_axes axes_of(char const* op, dims const& sizes, std::optional<dims> 
   return r;
 }
 inline int axis_at(many_axes const& m, int k) { return static_cast<int>(m.axes[k].number()); }
-/// All but the last of several axes.
+/// Transforms all but the last of several axes.
 template <class T>
 T along_first(char const* op, T z, many_axes const& m, std::string_view norm, bool inverse) {
   for (int k = 0; k + 1 < m.axes.n; ++k) z = along(op, z, m.lengths[k], axis_at(m, k), norm, inverse);
@@ -128,7 +128,7 @@ T along_all(char const* op, T const& x, std::optional<dims> const& s, std::optio
 inline void needs_axes(char const* op, many_axes const& m) {
   if (m.axes.n == 0) refuse::argument_is_invalid(op, "at least one axis is needed");
 }
-/// The last axis of real numbers, then the others.
+/// Transforms the last axis of real numbers, then the others.
 template <class T>
 T real_along_all(char const* op, T const& x, std::optional<dims> const& s, std::optional<dims> const& axes,
                  std::string_view norm, bool inverse) {
@@ -137,7 +137,7 @@ T real_along_all(char const* op, T const& x, std::optional<dims> const& s, std::
   int const last = m.axes.n - 1;
   return along_first(op, real_along(op, x, m.lengths[last], axis_at(m, last), norm, inverse), m, norm, inverse);
 }
-/// The others, then the last axis, which becomes real.
+/// Transforms the other axes, then the last one, which becomes real.
 template <class T>
 T to_real_along_all(char const* op, T const& x, std::optional<dims> const& s, std::optional<dims> const& axes,
                     std::string_view norm, bool inverse) {
@@ -151,40 +151,43 @@ T to_real_along_all(char const* op, T const& x, std::optional<dims> const& s, st
 inline dims const last_two{-2, -1};
 } // namespace detail
 
-/// The transform along one axis (`torch.fft.fft`).
+/// Returns the Fourier transform along one axis (`torch.fft.fft`).
 template <std::same_as<tensor> T>
 T fft(T const& x, std::optional<extent> n = {}, extent dim = -1, std::string_view norm = "backward") {
   int const axis = detail::axis_of("fft", x.sizes(), dim);
   return detail::along("fft", detail::complex_of("fft", x), n, axis, norm, false);
 }
-/// ... and its inverse.
+/// Returns the inverse Fourier transform along one axis (`torch.fft.ifft`).
 template <std::same_as<tensor> T>
 T ifft(T const& x, std::optional<extent> n = {}, extent dim = -1, std::string_view norm = "backward") {
   int const axis = detail::axis_of("ifft", x.sizes(), dim);
   return detail::along("ifft", detail::complex_of("ifft", x), n, axis, norm, true);
 }
-/// The first n / 2 + 1 elements of the transform of real numbers, of which the others are the conjugates.
+/// Returns the first n / 2 + 1 elements of the transform of real numbers (`torch.fft.rfft`). The others are their
+/// conjugates.
 template <std::same_as<tensor> T>
 T rfft(T const& x, std::optional<extent> n = {}, extent dim = -1, std::string_view norm = "backward") {
   return detail::real_along("rfft", x, n, detail::axis_of("rfft", x.sizes(), dim), norm, false);
 }
-/// The inverse of `rfft`: `n` real numbers, an even number of them unless it is given.
+/// Returns the inverse of `rfft`: `n` real numbers, by default 2 (m - 1) for m elements (`torch.fft.irfft`).
 template <std::same_as<tensor> T>
 T irfft(T const& x, std::optional<extent> n = {}, extent dim = -1, std::string_view norm = "backward") {
   return detail::to_real_along("irfft", x, n, detail::axis_of("irfft", x.sizes(), dim), norm, true);
 }
-/// The transform of numbers of which half is given and the others are the conjugates: it is real.
+/// Returns the real transform of numbers of which only the first half is given and the others are the conjugates
+/// (`torch.fft.hfft`).
 template <std::same_as<tensor> T>
 T hfft(T const& x, std::optional<extent> n = {}, extent dim = -1, std::string_view norm = "backward") {
   return detail::to_real_along("hfft", x, n, detail::axis_of("hfft", x.sizes(), dim), norm, false);
 }
-/// The inverse of `hfft`.
+/// Returns the inverse of `hfft` (`torch.fft.ihfft`).
 template <std::same_as<tensor> T>
 T ihfft(T const& x, std::optional<extent> n = {}, extent dim = -1, std::string_view norm = "backward") {
   return detail::real_along("ihfft", x, n, detail::axis_of("ihfft", x.sizes(), dim), norm, true);
 }
 
-/// Along several axes, all of them if none are named; with lengths alone the last ones.
+/// Returns the Fourier transform along several axes (`torch.fft.fftn`). Default: all axes or, if only lengths are
+/// given, the last ones.
 template <std::same_as<tensor> T>
 T fftn(T const& x, std::optional<dims> const& s = {}, std::optional<dims> const& dim = {},
        std::string_view norm = "backward") {
@@ -195,7 +198,8 @@ T ifftn(T const& x, std::optional<dims> const& s = {}, std::optional<dims> const
         std::string_view norm = "backward") {
   return detail::along_all("ifftn", x, s, dim, norm, true);
 }
-/// ... of real numbers, of whose last axis one half is left.
+/// Returns the Fourier transform of real numbers along several axes, with one half of the last axis
+/// (`torch.fft.rfftn`).
 template <std::same_as<tensor> T>
 T rfftn(T const& x, std::optional<dims> const& s = {}, std::optional<dims> const& dim = {},
         std::string_view norm = "backward") {
@@ -216,7 +220,7 @@ T ihfftn(T const& x, std::optional<dims> const& s = {}, std::optional<dims> cons
          std::string_view norm = "backward") {
   return detail::real_along_all("ihfftn", x, s, dim, norm, true);
 }
-/// Along two axes, the last ones unless others are named.
+/// Returns the Fourier transform along two axes, by default the last ones (`torch.fft.fft2`).
 template <std::same_as<tensor> T>
 T fft2(T const& x, std::optional<dims> const& s = {}, dims const& dim = detail::last_two,
        std::string_view norm = "backward") {
@@ -248,8 +252,8 @@ T ihfft2(T const& x, std::optional<dims> const& s = {}, dims const& dim = detail
   return detail::real_along_all("ihfft2", x, s, dim, norm, true);
 }
 
-/// The frequencies of `fft` of n samples at a distance d: 0, 1, ..., and from the middle on the negative ones up to -1,
-/// each by n d.
+/// Returns the frequencies of the elements of `fft` for n samples at distance d (`torch.fft.fftfreq`): 0, 1, ..., and
+/// from the middle on the negative ones up to -1, each divided by n d.
 template <class T = tensor>
 T fftfreq(index_t n, double d = 1, dtype type = get_default_dtype()) {
   if (n < 1) refuse::argument_is_invalid("fftfreq", "there is at least one sample");
@@ -258,7 +262,7 @@ T fftfreq(index_t n, double d = 1, dtype type = get_default_dtype()) {
   T const wrapped = sub(k, mul(to(T(ge(k, static_cast<double>((n + 1) / 2))), dtype::float64), static_cast<double>(n)));
   return to(T(mul(wrapped, 1 / (static_cast<double>(n) * d))), type);
 }
-/// ... of `rfft`: those that are not negative, n / 2 included.
+/// Returns the frequencies of the elements of `rfft`: the non-negative ones up to n / 2 (`torch.fft.rfftfreq`).
 template <class T = tensor>
 T rfftfreq(index_t n, double d = 1, dtype type = get_default_dtype()) {
   if (n < 1) refuse::argument_is_invalid("rfftfreq", "there is at least one sample");
@@ -275,12 +279,12 @@ T shifted(char const* op, T const& x, std::optional<dims> const& dim, bool back)
   return roll(x, shifts, m.axes);
 }
 } // namespace detail
-/// The frequency 0 in the middle of axes, all of them if none are named (`torch.fft.fftshift`).
+/// Moves frequency 0 to the middle of axes, by default of all (`torch.fft.fftshift`).
 template <std::same_as<tensor> T>
 T fftshift(T const& x, std::optional<dims> const& dim = {}) {
   return detail::shifted("fftshift", x, dim, false);
 }
-/// ... and back.
+/// Moves frequency 0 from the middle of axes back to the front (`torch.fft.ifftshift`).
 template <std::same_as<tensor> T>
 T ifftshift(T const& x, std::optional<dims> const& dim = {}) {
   return detail::shifted("ifftshift", x, dim, true);

@@ -4,11 +4,12 @@
 #include <varve/kernel/fft.hpp>
 
 /// @file
-/// The discrete Fourier transform along one axis, as an operator: all others are made of it.
+/// The discrete Fourier transform along one axis, as an operator on which all other transforms are built.
 namespace varve {
 
-/// y_k = sum_j x_j exp(-+ 2 pi i j k / n) of complex numbers along an axis, not scaled; attributes {axis}, {inverse}.
-/// The transpose under the inner product of complex numbers is the other direction. O(n log n) for each row, any n.
+/// Unscaled transform y_k = sum_j x_j exp(-+ 2 pi i j k / n) of complex numbers along an axis. Attributes {axis},
+/// {inverse}. Its transpose under the inner product of complex numbers is the transform in the other direction.
+/// O(n log n) per row, for any n.
 inline constexpr struct fft_c2c_t {
   static constexpr auto op_name = "fft_c2c";
   template <std::same_as<tensor> X>
@@ -28,7 +29,7 @@ void transform_rows(tensor const& out, tensor const& in, int axis, bool inverse)
   dims rows = in.sizes();
   rows[axis] = 1;
   dims const step_in = in.strides(), step_out = out.strides();
-  double const sign = inverse ? -1 : 1; // the inverse of z is the conjugate of the transform of its conjugate
+  double const sign = inverse ? -1 : 1; // the inverse transform of z is the conjugate of the transform of its conjugate
   auto const* const x = static_cast<std::complex<T> const*>(in.raw());
   auto* const y = static_cast<std::complex<T>*>(out.raw());
   for_each_index(rows, [&](dims const& i) {

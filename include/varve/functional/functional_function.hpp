@@ -8,8 +8,8 @@
 
 namespace varve::detail {
 
-/// Tensors of a custom function none of whose parts writes below: by a `functionalize` of its own, since a backward
-/// pass may come when that of the call has ended.
+/// A policy that runs the parts of a custom function in a `functionalize` scope of their own, so that no part writes
+/// below. A backward pass may run after the scope of the call has ended.
 struct own_functional_run {
   template <class S>
   struct opened {
@@ -22,7 +22,7 @@ struct own_functional_run {
     boxed_args reduce(boxed_args const& g) const { return open(g); }
     boxed_context open_context(boxed_context c) const {
       c.saved = open(c.saved);
-      c.dirty_operands = 0; // below, what was written is a result
+      c.dirty_operands = 0; // below, a written operand is a result
       return c;
     }
     boxed_context close_context(boxed_context c) const {
@@ -37,7 +37,8 @@ struct own_functional_run {
   }
 };
 
-/// A custom function without writes (FN-24): where it wrote into an operand and returned that, it returns a new value.
+/// A custom function without writes. If the original wrote into an operand and returned it, this one returns a new
+/// value.
 template <class On = void>
 class functional_custom_function final : public boxed_custom_function {
   using T = dependent<tensor, On>;
@@ -65,18 +66,18 @@ public:
   boxed_args jvp(boxed_context const& c, boxed_args const& t) const override { return as_.jvp(c, t); }
 
   void const* type() const override { return &custom_type_mark<functional_custom_function>; }
-  /// The function that may write.
+  /// Returns the original function, which may write.
   custom_function_ptr const& inside() const { return as_.f.f; }
 
-  /// The operand that result k is, written into; -1: none.
+  /// Returns the operand that result k is, after a write; -1 if there is none.
   int written_operand(int k) const {
     return k < static_cast<int>(written_.size()) ? written_[static_cast<std::size_t>(k)] : -1;
   }
 
-  /// Does result k lie in the memory of another one?
+  /// True if result k shares memory with another result.
   bool is_shared(int k) const { return k < static_cast<int>(shared_.size()) && shared_[static_cast<std::size_t>(k)]; }
 
-  /// The operand in whose memory result k lies, unwritten; -1: none.
+  /// Returns the operand with which result k shares memory without having been written; -1 if there is none.
   int operand_behind(int k) const {
     return k < static_cast<int>(behind_.size()) ? behind_[static_cast<std::size_t>(k)] : -1;
   }
@@ -118,12 +119,13 @@ private:
   }
 
   mapped_function<custom_function_ref, dependent<own_functional_run, On>> as_;
-  // Of one call:
+  // State of one call.
   mutable std::vector<int> written_, behind_;
   mutable std::vector<dependent<bool, On>> shared_;
 };
 
-/// The function below a host, without writes: what it wrote into an operand is the value of that from now on.
+/// Calls a custom function below a host without writes. The new value of an operand that it wrote becomes the operand's
+/// value.
 template <class On, class Host>
 boxed_args functional_custom_call(Host const& in, custom_function_ptr const& f, boxed_args const& x) {
   [[maybe_unused]] auto const off = in.below();

@@ -9,7 +9,7 @@
 namespace varve {
 
 namespace detail {
-/// Of a function that is traced under a functional mode: what stands for a tensor that it captures, a functional one.
+/// The source of functional tensors for captured tensors, while a function is traced under a functional mode.
 struct functional_captures {
   virtual tensor stand_in(tensor const& captured) = 0;
 
@@ -20,20 +20,20 @@ template <class T>
 struct ahead_of_time;
 } // namespace detail
 
-/// The mode under which no operator writes (`FunctionalTensorMode`): the rules of `functionalize`, below transforms,
-/// autograd and all user modes, above the tracer and fake tensors (MD-5). A mode below sees functional operators only;
-/// user modes see the program as it is written.
+/// The mode under which no operator writes (`FunctionalTensorMode`). It applies the rules of `functionalize` below
+/// transforms, autograd and all user modes, and above the tracer and fake tensors. Modes below see only functional
+/// operators; user modes see the program as it is written.
 ///
 ///     functional_mode mode;
 ///     functional_mode_guard const on(mode);
 ///     tensor t = mode.to_functional_tensor(x);
 ///     add_(select(t, 0, 0), 1.0);           // below: select, add, select_scatter
-///     tensor y = from_functional_tensor(t); // x is as it was
+///     tensor y = from_functional_tensor(t); // x is unchanged
 ///
-/// Results of operators under it are functional tensors. In-place operators on plain tensors write as ever; with a
-/// functional operand they are refused (`transform_error`, FN-23). Higher-order operators are called with functions
-/// none of which writes, custom functions as calls. Errors otherwise as those of `functionalize`. A mode is used by one
-/// thread at a time. FN-28 to FN-38.
+/// Results of operators under it are functional tensors. In-place operators on plain tensors write as usual; with a
+/// functional operand they are refused (`transform_error`). Higher-order operators are called with functions that do
+/// not write; custom functions stay calls. Other errors are those of `functionalize`. Only one thread at a time may use
+/// a mode.
 class functional_mode : detail::functional_core<tensor, functional_mode> {
   using core = detail::functional_core<tensor, functional_mode>;
   friend core;
@@ -56,10 +56,10 @@ public:
   functional_mode(functional_mode const&) = delete;
   functional_mode& operator=(functional_mode const&) = delete;
 
-  /// A functional tensor that holds a tensor, and memory of its own: writes do not reach the original. Of two tensors
-  /// in one memory neither may be written into (`transform_error`): make one functional, and take views of it. It
-  /// requires a gradient if that does, and is a leaf if that is one (FN-35). `value_error` for functional tensors
-  /// (FN-38).
+  /// Returns a functional tensor with the value of a tensor and memory of its own: writes do not reach the original. If
+  /// two tensors that share memory are made functional, neither may be written (`transform_error`); make one functional
+  /// and take views of it instead. The result requires a gradient if the tensor does, and is a leaf if the tensor is
+  /// one. Throws `value_error` for functional tensors.
   template <class T = tensor>
   T to_functional_tensor(T const& t) const {
     if (is_functional_tensor(t))
@@ -78,7 +78,7 @@ public:
     mirror_autograd_meta(t, r);
     return r;
   }
-  /// Is it a functional tensor of this mode?
+  /// True for a functional tensor of this mode.
   bool owns(tensor const& t) const { return is_functional_tensor(t) && alias_of(t).memory->run == run_; }
 
   tensor process(boxed_op const& op, boxed_args const& x) const {
@@ -91,7 +91,7 @@ public:
   boxed_args process(boxed_hop const& call, boxed_args const& x) const {
     return detail::functional_hop(*this, call, captures_ ? with_captures(x) : x);
   }
-  /// A custom function, erased, is called as one.
+  /// Calls a custom function, which is passed type-erased.
   static boxed_args process_custom(functional_mode const& mode, void const* function, boxed_args const& x) {
     return detail::functional_custom_call<void>(mode, *static_cast<detail::custom_function_ptr const*>(function),
                                                 mode.captures_ ? mode.with_captures(x) : x);
@@ -112,7 +112,7 @@ private:
   static alias& alias_of(tensor const& t) { return object::of(t); }
   static tensor current(tensor const& t) { return object::of(t).current(); }
   std::shared_ptr<detail::functional_run> const& run_of() const { return run_; }
-  /// Beside the keys of a subclass it has those of what it holds (FN-14).
+  /// Returns a functional tensor, with the keys of a subclass and those of its value.
   tensor made(tensor const& y, std::shared_ptr<memory> m, detail::view_chain at, layout const& shown,
               tensor const& shares_with) const {
     auto held = std::make_unique<object>(std::move(m), std::move(at), shown, y);
@@ -134,13 +134,14 @@ private:
                                      "to_functional_tensor, or use the functional operator (FN-23)")
                                         .c_str());
   }
-  /// What eager autograd recorded of the function of a higher-order operator leads into that.
+  /// True if eager autograd recorded the result of a function of a higher-order operator; the operator would lose this
+  /// gradient.
   static bool loses_gradient(tensor const& t) { return t.has_history(); }
-  nothing inside() const { return {}; } // functions of a call put the mode back by themselves
+  nothing inside() const { return {}; } // functions of a call restore the mode themselves
   nothing below() const { return {}; }
 
-  /// Is there a functional tensor of the same memory? Then neither shows what is written into the other: writes are
-  /// refused.
+  /// True if a functional tensor of the same memory exists. Neither would show writes into the other, so writes into
+  /// both are refused.
   bool shares_memory(tensor const& t) const {
     std::erase_if(given_, [](given const& g) { return g.stands_in.expired(); });
     bool any = false;
@@ -165,8 +166,8 @@ private:
   std::shared_ptr<detail::functional_run> run_ = std::make_shared<detail::functional_run>();
 };
 
-/// Switches a functional mode on for this thread until the end of the scope. One that is on already stays as it is
-/// (FN-30); a second one is refused (`dispatch_error`, FN-38).
+/// A guard that switches a functional mode on for this thread until the end of the scope. Has no effect if it is on
+/// already. Another active functional mode is refused (`dispatch_error`).
 class functional_mode_guard {
 public:
   explicit functional_mode_guard(functional_mode& mode) {

@@ -8,17 +8,18 @@
 #include <algorithm>
 
 /// @file
-/// A run of `functionalize` on tensors, and what it does with higher-order operators.
+/// A run of `functionalize` on tensors, and its rules for higher-order operators.
 namespace varve::detail {
 
-/// What lies in one memory of the results of a call: result k with operand i, with a captured value, with result j.
+/// The memory that results of a call share: result k with operand i, with a captured value, or with result j.
 template <class Memory>
 struct returned_memories {
   std::vector<std::pair<int, int>> operands, results;
   std::vector<std::pair<int, std::shared_ptr<Memory>>> captured;
-  std::vector<int> outside; // result k is a captured tensor that the host does not see
+  std::vector<int> outside; // result k is a captured tensor that the host does not know
 };
-/// Runs a function under a host: it may write into what it makes, and into nothing else (MA-7).
+/// A function that runs under a host (`functionalize` or `functional_mode`). It may write only into values that it
+/// makes.
 template <class Host>
 struct functional_fn {
   Host const* host;
@@ -72,10 +73,10 @@ private:
     m->for_each_source(m, f);
   }
 };
-/// A call of a higher-order operator under a host (HO-14): the same below it, of functions none of which writes.
+/// Calls a higher-order operator below the host, with functions that do not write.
 template <class Host>
 boxed_args functional_hop(Host const& in, boxed_hop const& call, boxed_args const& x) {
-  bool const passes = call.op->passes_results(); // a loop copies what its functions return
+  bool const passes = call.op->passes_results(); // a loop copies the results of its functions
   using memories = returned_memories<typename Host::memory>;
   std::shared_ptr<memories> const returned = passes ? std::make_shared<memories>() : nullptr;
   std::vector<boxed_function> functions;
@@ -83,7 +84,7 @@ boxed_args functional_hop(Host const& in, boxed_hop const& call, boxed_args cons
   [[maybe_unused]] auto const off = in.below();
   boxed_args const y = in.wrap(call.with(std::move(functions))(in.open_functional(x)));
   if (!returned) return y;
-  for (auto const& [k, i] : returned->operands) // behind a predicate, or the state of the generator
+  for (auto const& [k, i] : returned->operands) // after a predicate, or the state of the generator
     if (in.mine(x[1 + i])) in.lie_in(y[k], in.memory_of(x[1 + i]), call.name());
     else in.refuse_writes(y[k], call.name());
   for (int k : returned->outside) in.refuse_writes(y[k], call.name());
@@ -91,7 +92,7 @@ boxed_args functional_hop(Host const& in, boxed_hop const& call, boxed_args cons
   for (auto const& [k, j] : returned->results) in.refuse_writes(y[k], call.name()), in.refuse_writes(y[j], call.name());
   return y;
 }
-/// The host that a layer of `functionalize` is.
+/// Returns the host that a layer of `functionalize` represents.
 template <class On>
 functionalize_interpreter<dependent<tensor, On>> const& functional_level(layer const& l) {
   return static_cast<functionalize_interpreter<dependent<tensor, On>> const&>(*static_cast<dynamic_level*>(l.object));
@@ -100,7 +101,7 @@ template <class On = void>
 boxed_args functionalized_call(layer& l, boxed_hop const& call, boxed_args const& x) {
   return functional_hop(functional_level<On>(l), call, x);
 }
-/// ... and with a custom function: defined in functional_function.hpp.
+/// Calls a custom function; defined in functional_function.hpp.
 template <class On>
 boxed_args functionalized_custom(layer& l, void const* function, boxed_args const& x);
 
@@ -126,7 +127,7 @@ public:
   ~dynamic_functional_scope() { level().run->ended = true; }
   functionalize_interpreter<T> const& level() const { return layer_.interpreter; }
 
-  /// An argument: the same object given twice is one.
+  /// Returns the wrapped value of an argument. The same object passed twice has one value.
   T argument(T const& x) {
     for (auto const& [original, seen] : arguments_)
       if (original.is(x)) return seen;
@@ -139,8 +140,8 @@ public:
     return body();
   }
   T result(T const& y) const { return level().mine(y) ? y.current() : y; }
-  /// What the function wrote into its arguments is written there, once (FN-39), when it is known that all of it can be;
-  /// unseen by autograd where all that the function wrote was (FN-15).
+  /// Writes the new values into the arguments, one `copy_` each, after checking that all of these writes are possible.
+  /// Autograd does not see a write if it saw none of the function's writes into that argument.
   void write_back() const {
     struct write {
       T into, value;
@@ -170,13 +171,13 @@ public:
   }
 
 private:
-  /// An argument of another shape (`transpose_`) becomes that view of itself.
+  /// Makes an argument whose shape was changed in place (`transpose_`) the corresponding view of itself.
   void reshape_back(T const& x, T const& seen) const {
     set_grad_enabled const as_there(this_thread_state.grad_mode);
     become("functionalize", x,
            [&](T const& v) { return functional_memory<T>::shown(v, level().alias_of(seen).at.get()); });
   }
-  /// Refuses what a transform below, or autograd, would refuse to write.
+  /// Refuses writes that a transform below, or autograd, would refuse.
   static void check_write_back(tensor x, tensor y, bool recorded) {
     while (x.is_wrapped() || y.is_wrapped()) {
       std::uint64_t const id = (std::max)(x.layer(), y.layer());

@@ -8,14 +8,14 @@
 #include <string>
 
 /// @file
-/// Values of the functional mode: each stands for memory, and holds what that memory holds (`FunctionalTensor`).
+/// Values of the functional mode. Each represents memory and stores the value of that memory (`FunctionalTensor`).
 namespace varve {
 
 namespace detail {
 tensor run_functional_without_mode(boxed_op const& op, boxed_args const& x);
 inline constexpr subclass_type functional_tensor_type{"functional_tensor", nullptr, &run_functional_without_mode};
 
-/// One alias, and what it held when it was read last.
+/// One alias of a memory, with the value that it had when it was read last.
 template <class T>
 struct functional_object final : subclass_object, functional_alias<T> {
   T now;
@@ -26,7 +26,7 @@ struct functional_object final : subclass_object, functional_alias<T> {
     return this->up_to_date(now, [&](T const& y) { now = y; });
   }
   subclass_type const& type() const override { return functional_tensor_type; }
-  /// What it showed is not to be written into any more: nobody could say whose it is (FN-20).
+  /// Freezes the memory that the object showed: a later write could not be assigned to a tensor.
   void was_replaced() override { this->memory->frozen = true; }
   void const* address() const override { return this; }
   int inner_count() const override { return 1; }
@@ -59,7 +59,7 @@ VARVE_COLD inline tensor run_functional_without_mode(boxed_op const& op, boxed_a
 }
 } // namespace detail
 
-/// Is it a value of a `functional_mode`?
+/// True for a value of a `functional_mode`.
 inline bool is_functional_tensor(tensor const& t) {
   return t.defined() && t.object() && &t.object()->type() == &detail::functional_tensor_type;
 }
@@ -75,8 +75,8 @@ functional_object<T>& functional_object_of(char const* who, T const& t) {
 }
 } // namespace detail
 
-/// Brings a functional tensor up to date: what was written into its memory is applied to it, by operators that no
-/// functional mode sees (FN-6, FN-34); so of a value of `functionalize`. `value_error` for others.
+/// Brings a functional tensor, or a value of `functionalize`, up to date. Pending writes into its memory are applied by
+/// operators that no functional mode sees. Throws `value_error` for other tensors.
 template <class T = tensor>
 void sync(T const& t) {
   if (t.is_wrapped())
@@ -84,25 +84,26 @@ void sync(T const& t) {
       if (l->id == t.layer() && l->kind->role == layer_role::functionalize) return void(t.current());
   (void)detail::functional_object_of("sync", t).current();
 }
-/// The value of a functional tensor, up to date, without a link to its memory (FN-36). `value_error` for others.
+/// Returns the current value of a functional tensor, without a link to its memory. Throws `value_error` for other
+/// tensors.
 template <class T = tensor>
 T from_functional_tensor(T const& t) {
   return detail::functional_object_of("from_functional_tensor", t).current();
 }
-/// Refuses writes into the memory of a functional tensor from now on, by whichever alias; reads go on (FN-20).
+/// Makes the memory of a functional tensor read-only: later writes through any alias are refused.
 template <class T = tensor>
 void freeze_functional_tensor(T const& t) {
   detail::functional_object_of("freeze_functional_tensor", t).memory->frozen = true;
 }
 
-/// What was written into the memory of a functional tensor since it was made (FN-15): how often, and how often of that
-/// where no gradient was recorded.
+/// The number of writes into the memory of a functional tensor since it was made: all, and those made while no gradient
+/// was recorded.
 struct functional_mutations {
   std::uint64_t all = 0, without_grad = 0;
   bool any() const { return all > 0; }
   bool all_without_grad() const { return any() && all == without_grad; }
 };
-/// What was done to a functional tensor.
+/// Returns the writes into the memory of a functional tensor. Throws `value_error` for other tensors.
 template <class T = tensor>
 functional_mutations mutations_of(T const& t) {
   auto const& m = *detail::functional_object_of("mutations_of", t).memory;

@@ -10,14 +10,14 @@ template <class V>
 inline constexpr bool is_tensor_leaf = std::is_same_v<std::remove_cvref_t<V>, tensor>;
 } // namespace detail
 
-/// The function object of `functionalize`.
+/// The function object that `functionalize` returns.
 template <class F>
 struct functionalize_function {
   [[no_unique_address]] F f;
 
   template <class... X>
   constexpr auto operator()(X const&... x) const {
-    constexpr bool counts = (std::is_integral_v<X> && ...); // sizes, of tensors that are made inside
+    constexpr bool counts = (std::is_integral_v<X> && ...); // sizes, for tensors made inside
     if constexpr (!counts && !any_dynamic<X...>) {
       return f(x...);
     } else {
@@ -57,15 +57,17 @@ private:
   }
 };
 
-/// `functionalize(f)(x...)` is `f(x...)` by operators none of which writes (`torch.func.functionalize`): what `f`
-/// writes into values that it made becomes new values, through views; what it writes into its arguments is written by
-/// one `copy_` each when it has returned. Traced, the graph has no other in-place operator. Views stay views. Writing
-/// into captured tensors, into arguments that share memory, or by an operator without functional form is refused
-/// (`transform_error`, `missing_rule`); then arguments are as they were. So is reading, where it has a derivative
-/// inside of the transform that is around, what was written in no_grad mode or through `detach`: what was written has
-/// no derivative, and the program's value keeps that of before. Captured tensors that share memory with an argument do
-/// not show what is written there until `f` has returned. Static values, and numbers, are passed to `f` as they are.
-/// FN-1 to FN-13, FN-15, FN-36, FN-39, FN-40.
+/// Returns a function that computes `f(x...)` by operators that do not write: `functionalize(f)(x...)`
+/// (`torch.func.functionalize`).
+///
+/// Writes of `f` into values that it made become new values, also through views. Writes into its arguments become one
+/// `copy_` for each argument, after `f` has returned. A traced graph has no other in-place operators. Views stay views.
+///
+/// Writes into captured tensors, into arguments that share memory, or by an operator without functional form are
+/// refused (`transform_error`, `missing_rule`); the arguments do not change then. Writes in no_grad mode or through
+/// `detach` have no derivative, while the value in the program keeps its earlier one. Reading such a value is refused
+/// where a surrounding transform would use that derivative. Captured tensors that share memory with an argument show
+/// its new value only after `f` has returned. Static values and numbers are passed to `f` unchanged.
 template <class F>
 constexpr auto functionalize(F const& f) {
   return functionalize_function<F>{f};

@@ -37,14 +37,18 @@ struct traced_for_samples<relaxed<F>, S...> : traced_for_samples<F, S...> {
 
 /// The type of `fast_math`.
 struct fast_math_t {};
-/// `fuse(f, fast_math)`, `fuse(f, table_driven, fast_math)`, `fuse<spec<float, dim<"n">>>(f, fast_math)`: the program
-/// may compute what is equal in real arithmetic instead of what IEEE arithmetic says operation by operation: sums and
-/// products in another order, reciprocals, 0 for products with 0, what cancels left out. It takes for granted that no
-/// operation, also one whose result is not chosen, gives an infinity or NaN, and that the sign of a zero does not
-/// matter. As `-ffast-math` of compilers, and beyond: equal functions of the inputs are found however they are written,
-/// exponentials and roots included, so that what reverse mode computes twice in different words is computed once.
-/// Constants that agree to 12 digits are taken for equal. Compilers need two to three times the time (g++ 12: 3.5 ms
-/// more for each node of thousands).
+/// A tag that lets the fused program compute any expression that is equal in real arithmetic, instead of following IEEE
+/// arithmetic operation by operation: `fuse(f, fast_math)`, `fuse(f, table_driven, fast_math)`, `fuse<spec<float,
+/// dim<"n">>>(f, fast_math)`.
+///
+/// Sums and products may be reordered, divisions may become multiplications by reciprocals, products with 0 become 0,
+/// and terms that cancel are removed. The program assumes that no operation produces an infinity or NaN, even where its
+/// result is not selected. The sign of a zero is assumed not to matter.
+///
+/// This goes beyond `-ffast-math` of compilers. Expressions that are equal as functions of the inputs are computed
+/// once, however they are written, including exponentials and roots. This removes work that reverse mode repeats in
+/// another form. Constants that agree to 12 digits count as equal. Compile time grows two- to threefold (g++ 12: 3.5 ms
+/// more per node in graphs of thousands of nodes).
 inline constexpr fast_math_t fast_math{};
 
 template <class F>
@@ -53,7 +57,7 @@ constexpr fused<loop::relaxed<F>> fuse(F const&, fast_math_t) {
   return {};
 }
 namespace detail {
-/// Makes the operators that `relax` writes with known to tensors: the program may call none of them.
+/// Instantiates the tensor tables of the operators that `relax` writes, since the program itself may call none of them.
 template <class G>
 void relaxed_operators() {
   (void)registered_table<dependent<add_t, G>, 0>(), (void)registered_table<dependent<sub_t, G>, 0>(),
@@ -62,7 +66,8 @@ void relaxed_operators() {
 }
 } // namespace detail
 
-/// A graph made at run time.
+/// Plans a graph made at run time for running as a whole, with the freedoms of `fast_math`. Errors are those of
+/// `fuse(graph)`.
 template <class G>
   requires std::is_same_v<G, graph>
 fused_graph fuse(G const& g, fast_math_t) {

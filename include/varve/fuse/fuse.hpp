@@ -8,14 +8,14 @@
 namespace varve {
 namespace loop {
 
-/// The compiler's knowledge of a static argument: a number or an `array`.
+/// The dtype and sizes of a static argument as the compiler traces it: a number or an `array`.
 template <class A>
 inline constexpr meta meta_of{dtype_of_type<A>(), {}, true};
 template <class T, index_t... D>
 inline constexpr meta meta_of<array<T, D...>>{dtype_of_type<T>(), ints<D...>::to_dims(), false};
 
-/// The static value that an argument of a fused function is: itself, or what a `tensor_ref` of static extents views.
-/// `none_t` for all else.
+/// The static value type of an argument of a fused function: the argument's own type, or the array type that a
+/// `tensor_ref` of static extents views. `none_t` for all other types.
 template <class A>
 struct argument_type {
   using type = std::conditional_t<std::is_arithmetic_v<A> || is_array<A>, A, none_t>;
@@ -37,8 +37,8 @@ constexpr bool accept_arguments() {
   return (can_fuse<A> && ...);
 }
 
-/// The static value that is written through what `into` was given: a variable, or the memory that a `tensor_ref` views.
-/// `none_t` for all else.
+/// Returns the type of the static value that `into` writes through `R`: that of a variable, or of the memory that a
+/// `tensor_ref` views. `none_t` for all other types.
 template <class R>
 consteval auto target_of() {
   using X = std::remove_cvref_t<R>;
@@ -54,15 +54,15 @@ template <class R, class Result>
 inline constexpr bool can_take =
     std::is_same_v<std::remove_const_t<decltype(target_of<R>())>, std::type_identity<Result>>;
 
-/// The graph of `F` for arguments `A...`, for `compiled`.
+/// The graph of `F` for arguments `A...`, computed by its call operator, for `compiled`.
 template <class F, class... A>
 struct traced {
   constexpr graph operator()() const {
     return trace_graph(F{}, meta_of<A>...);
-  } // found by argument-dependent lookup: the tracer is above this layer
+  } // `trace_graph` is found by argument-dependent lookup: the tracer is above this layer
 };
 
-/// Type of the `K`-th result of a program.
+/// The type of the `K`-th result of a program.
 template <class P, int K>
 struct result_type_of {
   static constexpr meta m = P::value.results[K];
@@ -71,7 +71,7 @@ struct result_type_of {
   using result = decltype(type(std::make_index_sequence<static_cast<std::size_t>(m.sizes.n)>{}));
 };
 
-/// How `fuse(f)` executes: every operation is code of its own.
+/// The execution of `fuse(f)`: the compiler emits code for every operation.
 struct unrolled {
   template <class Make>
   using program = compiled<Make>;
@@ -101,13 +101,13 @@ private: // the result is declared in the outermost block: elsewhere g++ 12 woul
   }
   template <class... A>
   static VARVE_PART tuple several(A const&... a) {
-    tuple r; // zeroed, as std::tuple does: into(...) writes large results without that pass
+    tuple r; // std::tuple zeroes its elements; into(...) writes large results without that extra pass
     P::template run<sizeof...(A), sizeof...(K)>({{data_of(a)...}, {data_of(std::get<K>(r))...}, nullptr});
     return r;
   }
 };
 
-/// Results to be written, waiting for the arguments.
+/// The destinations of the results; a call with the arguments writes to them.
 template <class F, class How, class... R>
 struct writer {
   std::tuple<R...> out; // references to variables; views by value
@@ -142,7 +142,7 @@ struct fused {
   static_assert(std::is_empty_v<F>, "varve: fuse: the function must capture nothing; pass the values as arguments, or "
                                     "include <varve/compile/compile.hpp> for calls on tensors");
 
-  /// The program for arguments of the given types: its stages, its workspace, as a constant.
+  /// The program for arguments of the given types, as a constant: its stages and its workspace.
   template <class... A>
   using program = loop::program_for<How, F, loop::argument<A>...>;
   /// Bytes of stack that temporaries need; 0 for purely pointwise functions and reductions.
@@ -150,39 +150,45 @@ struct fused {
   static constexpr index_t workspace_bytes = program<A...>::value.workspace;
 
   /// Runs on numbers, arrays, and memory that a `tensor_ref` of static extents views, in place. A result of rank 0 is a
-  /// plain number, others are arrays, several a `std::tuple`; for several large ones prefer `into`.
+  /// plain number; other results are arrays. Several results are returned as a `std::tuple`; if they are large, prefer
+  /// `into`.
   template <class... A>
   VARVE_WHOLE auto operator()(A const&... a) const {
     if constexpr (loop::execution<How> && std::is_empty_v<F> &&
-                  loop::accept_arguments<A...>()) { // after a message nothing more is instantiated
+                  loop::accept_arguments<A...>()) { // after a failed assertion nothing more is instantiated
       using P = program<A...>;
       if constexpr (sizeof(P) && requires { P::value; })
         return loop::result_pack<P, std::make_index_sequence<P::value.used.results>>::call(a...);
       else return nth<0>(a...);
     } else if constexpr (sizeof...(A) > 0) {
-      return nth<0>(a...); // so that what is done with the result adds no message
+      return nth<0>(a...); // gives the result a type, so that its uses cause no further error messages
     }
   }
-  /// `f.into(r...)(x...)` writes the results to `r...`, variables or `tensor_ref`s: no copies of large arrays. No
-  /// result may overlap an argument.
+  /// Writes results to variables or `tensor_ref`s: `f.into(r...)(x...)` writes to `r...` and avoids copies of large
+  /// arrays. No result may overlap an argument.
   template <class... R>
   constexpr loop::writer<F, How, R...> into(R&&... r) const {
     return {{static_cast<R&&>(r)...}};
   }
 };
 
-/// Compiles a function of numbers, arrays and `tensor_ref`s of static extents (over tensors, vectors, spans, pointers),
-/// for each set of argument types: traced, optimized and planned by the compiler, then emitted as loops over SIMD
-/// registers without heap, thread-local state or indirect calls. What is constant in the function, arrays included,
-/// becomes part of the program. `constexpr auto step = fuse(grad(loss)); auto g = step(w, x);`. `fuse<spec<float, 3,
-/// 4>>(f)` takes tensors (`tensors.hpp`). A function that captures is fused for tensors, at run time
-/// (`compile.hpp`). Indices out of range that `gather` and `scatter_add` meet are `index_error`, as without `fuse`;
-/// what was to be written may hold some of it then. `one_hot` makes zeros of them.
+/// Compiles a function of numbers, arrays and `tensor_ref`s of static extents (over tensors, vectors, spans, pointers):
+/// `constexpr auto step = fuse(grad(loss)); auto g = step(w, x);`.
+///
+/// For each set of argument types the compiler traces, optimizes and plans the function. It then emits loops over SIMD
+/// registers without heap, thread-local state or indirect calls. Constants in the function, including arrays, become
+/// part of the program.
+///
+/// For tensors use `fuse<spec<float, 3, 4>>(f)` (`tensors.hpp`). A function with captures is fused for tensors at run
+/// time (`compile.hpp`).
+///
+/// Throws `index_error` if `gather` or `scatter_add` meets an index out of range, as without `fuse`; the destinations
+/// may then be partly written. `one_hot` writes zeros for such an index.
 template <class F>
 constexpr fused<F> fuse(F const&) {
   return {};
 }
-/// The same, executed in another way: `fuse(f, table_driven)` keeps it a table (`table_driven.hpp`).
+/// Compiles a function for another way of execution: `fuse(f, table_driven)` keeps it as a table (`table_driven.hpp`).
 template <class F, class How>
 constexpr fused<F, How> fuse(F const&, How) {
   return {};

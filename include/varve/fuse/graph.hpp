@@ -4,34 +4,37 @@
 #include <varve/fuse/tensors.hpp>
 
 /// @file
-/// Fused execution of graphs made at run time: the planner of `fuse` runs now, and its loops are run block by block by
-/// kernels that exist.
+/// Fused execution of graphs made at run time. The planner of `fuse` runs at run time, and existing kernels execute its
+/// loops block by block.
 ///
-/// Used by `fuse(graph)`, `compile`, and `fuse(f)` of a function that captures, which the compiler cannot trace. Values
-/// keep their own dtypes, so integers are exact. Elementwise operators run by the contiguous kernels that tensors run
-/// by (`op_table::pointwise`); beside them there are `fma`, folds and conversions (`block/kernels.hpp`). Operators
-/// without a nest or kernel of their own go to `op_table::eval`. `as_traced` first writes out the conversions that
-/// operators on tensors do inside. A memory-bound chain gains what it no longer stores; what fits the second cache, or
-/// is dominated by functions such as `exp`, gains little.
+/// It is used by `fuse(graph)`, `compile`, and by `fuse(f)` for functions with captures, which the compiler cannot
+/// trace. Values keep their own dtypes, so integers are exact. Elementwise operators run the contiguous kernels that
+/// tensors use (`op_table::pointwise`). For `fma`, folds and conversions there are further kernels
+/// (`block/kernels.hpp`). Operators without a loop nest or kernel of their own call `op_table::eval`. Before planning,
+/// `as_traced` makes the conversions explicit that operators on tensors do internally. Chains limited by memory
+/// bandwidth gain most, because they no longer store intermediate results. Data that fit the second-level cache, and
+/// functions such as `exp`, gain little.
 namespace varve {
 
 /// A graph planned for running as a whole: see `fuse(graph)`. Copies share the plan.
 class fused_graph {
 public:
   explicit fused_graph(std::shared_ptr<loop::prepared const> plan) : plan_(std::move(plan)) {}
-  /// dtypes and sizes of the arguments and of the results.
+  /// The dtypes and sizes of the arguments; those of the results are `results()`.
   list<meta> const& arguments() const { return plan_->p.arguments; }
   list<meta> const& results() const { return plan_->p.results; }
-  /// What the planner made of the graph.
+  /// The program that the planner made of the graph.
   loop::block_program const& program() const { return plan_->p; }
-  /// Runs on tensors; the results are fresh. dtype and sizes of each argument are checked first (`dtype_error`,
-  /// `shape_error`: its number, expected and found), and that no transform or autograd would miss the call
-  /// (`transform_error`, `autograd_error`). Tensors whose elements are not in row-major order are copied.
+  /// Runs on tensors and returns new tensors. The dtype and sizes of each argument are checked first (`dtype_error`,
+  /// `shape_error`, with the number of the argument, expected and found). `transform_error` or `autograd_error` is
+  /// thrown if a transform or autograd would miss the call. Tensors whose elements are not in row-major order are
+  /// copied.
   template <class T = tensor>
   boxed_args operator()(boxed_args const& x) const {
     return call<T>(x, [&](void const* const* in, void* const* out) { loop::run_prepared<>(*plan_, in, out); });
   }
-  /// ... by another program for these arguments: `run(arguments, results)`, of addresses.
+  /// Runs another program for these arguments, `run(arguments, results)` on addresses, after the same checks and copies
+  /// as `operator()`.
   template <class T = tensor, class Run>
   boxed_args call(boxed_args const& x, Run const& run) const {
     if (x.size() != static_cast<int>(arguments().size()))
@@ -59,12 +62,14 @@ private:
 };
 
 /// Plans a graph, made by `make_fx` or `trace`, for running as a whole: `auto run = fuse(make_fx(f)(x)); tensor y =
-/// run(boxed_args(x))[0];`. The same optimization and plan as of functions that the compiler fuses; what checkpoints
-/// compute is kept or not as the plan has it; its loops run in blocks that stay in the first cache, elementwise
-/// operators by the kernels of tensors. Products of sums may be rounded once where operator by operator they are
-/// rounded twice, and sums have another order; all else is equal to the bit. Kernels registered at run time are not
-/// asked. Errors: `value_error` for symbolic sizes, and for graphs that write into their arguments, `missing_rule` for
-/// operators that tensors do not know.
+/// run(boxed_args(x))[0];`. Optimization and plan are the same as for functions that the compiler fuses. The planner
+/// decides which results inside checkpoints are kept. Loops run in blocks that stay in the first-level cache;
+/// elementwise operators use the kernels of tensors.
+///
+/// A product that is added to something may be rounded once (`fma`) instead of twice, and sums may add in another
+/// order; all other results are equal bit for bit. Kernels registered at run time are not used. Throws `value_error`
+/// for symbolic sizes and for graphs that write into their arguments, and `missing_rule` for operators that have no
+/// tensor table.
 template <class G>
   requires std::is_same_v<G, graph>
 fused_graph fuse(G const& g) {

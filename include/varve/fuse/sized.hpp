@@ -3,17 +3,17 @@
 #include <varve/fuse/sized_argument.hpp>
 
 /// @file
-/// Fused functions of tensors whose specs have symbolic sizes: bound and checked once per call.
+/// Fused functions of tensors whose specs have symbolic sizes. Each call binds the symbols and checks the sizes once.
 namespace varve {
 namespace loop {
 
-/// The symbols of some specs.
+/// The distinct symbols of a list of specs.
 template <class... S>
 struct symbols_of : symbol_names {
   constexpr symbols_of() { (add(S::info().sizes), ...); }
 };
 
-/// Traces `F` for the sample sizes, for `compiled`.
+/// The graphs of `F` for the sample sizes, traced by `at`, for `compiled`.
 template <class F, class... S>
 struct traced_for_samples {
   static constexpr symbols_of<S...> names{};
@@ -21,7 +21,7 @@ struct traced_for_samples {
   static constexpr graph at(int point) { return trace_sample(F{}, names, point, S::info()...); }
 };
 
-/// Refuses sizes for which the plan does not hold.
+/// Throws `shape_error` for sizes for which the plan does not hold.
 template <class P>
 void check_guards(size_values<P> const& sizes) {
   for (int k = 0; k < P::value.guard_count; ++k)
@@ -29,7 +29,7 @@ void check_guards(size_values<P> const& sizes) {
       refuse_sizes("fuse", size_view(P::value.expressions), g, sizes.value(g.right));
 }
 
-/// All that one call knows: its arguments and sizes.
+/// The state of one call: its checked arguments and its sizes.
 template <class Make, class P, class Numbers, class... S>
 struct sized_call;
 template <class Make, class P, int... K, class... S>
@@ -53,7 +53,7 @@ struct sized_call<Make, P, std::integer_sequence<int, K...>, S...> {
   }
 };
 
-/// Tensors to be written, waiting for the arguments: variables by reference.
+/// The tensors to be written, variables by reference; a call with the arguments writes to them.
 template <class Call, class... R>
 struct sized_writer {
   std::tuple<R...> out;
@@ -74,7 +74,7 @@ private:
   }
 };
 
-/// Tells why two plans are not one program; true when they are.
+/// True if the plans for both sample sizes are the same program. Otherwise a `static_assert` states why not.
 template <class P>
 constexpr bool same_plans() {
   constexpr sized_problem p = P::value.problem;
@@ -89,7 +89,7 @@ constexpr bool same_plans() {
                 "varve: fuse: too many different sizes; fuse the parts of the function one by one");
   return p == sized_problem::none;
 }
-/// Can the function be traced? Asked before it is planned, so that a mistake is told once.
+/// A trial trace of the function, before it is planned, so that an error is reported only once.
 template <class Make>
 struct sampled_trace {
   static constexpr std::size_t compute() {
@@ -97,7 +97,7 @@ struct sampled_trace {
     return g.nodes.size();
   }
 };
-/// ... and why a function cannot be traced.
+/// True if the function can be traced and planned. Otherwise a `static_assert` states why not.
 template <class Make>
 constexpr bool accept_plan() {
   constexpr bool traces = evaluates<sampled_trace<Make>>;
@@ -108,7 +108,7 @@ constexpr bool accept_plan() {
 }
 } // namespace loop
 
-/// A function compiled as a whole for declared arguments some of whose sizes are symbols: see `fuse<spec<...>...>`.
+/// A function compiled as a whole for declared arguments with symbolic sizes: see `fuse<spec<...>...>`.
 template <class F, class... S>
 struct fused_sized_for {
   static_assert(std::is_empty_v<F>,
@@ -117,11 +117,11 @@ struct fused_sized_for {
                 "varve: fuse: the specs have too many symbols; give some of them numbers");
 
   using make = loop::traced_for_samples<F, S...>;
-  /// The program, as a constant: numbers of it that are `is_run_time` stand for expressions.
+  /// The program, as a constant. Numbers in it that satisfy `is_run_time` stand for expressions.
   using program = loop::compiled<make>;
 
-  /// Bytes of memory that temporaries need when the symbols have these sizes, in the order in which the specs name
-  /// them: on the stack, and, where sizes matter, in scratch memory that each thread keeps.
+  /// Returns the bytes of memory that temporaries need for these sizes of the symbols, in the order in which the specs
+  /// name them. The sum covers the stack and, for temporaries of symbolic size, scratch memory that each thread keeps.
   template <std::convertible_to<index_t>... N>
   static index_t workspace_bytes(N... sizes) {
     static_assert(sizeof...(N) == loop::symbols_of<S...>{}.count,
@@ -131,9 +131,9 @@ struct fused_sized_for {
     return program::value.workspace + loop::size_values<program>(symbols).lay_out(piece);
   }
 
-  /// As `fused_for`: tensors, numbers for rank 0, static values, and `tensor_ref`s with run-time extents. The first
-  /// argument that has a symbol says what size it is; `shape_error` where another disagrees, or where a slice of a
-  /// symbolic axis would leave it.
+  /// Runs on tensors, numbers for specs of rank 0, static values, and `tensor_ref`s with run-time extents, as
+  /// `fused_for` does. The first argument that has a symbol defines its size. Throws `shape_error` if another argument
+  /// disagrees, or if a slice would leave a symbolic axis.
   template <class... X>
   auto operator()(X const&... x) const {
     static_assert(sizeof...(X) == sizeof...(S), "varve: fuse: the call must have as many arguments as there are specs");
@@ -156,7 +156,8 @@ struct fused_sized_for {
       }
     }
   }
-  /// `f.into(out...)(x...)` writes to tensors of the sizes that the arguments give, checked as `fused_for::into` does.
+  /// Writes to tensors of the sizes that result from the arguments: `f.into(out...)(x...)`. The checks are those of
+  /// `fused_for::into`.
   template <class... R>
     requires(std::is_same_v<std::remove_cvref_t<R>, tensor> && ...)
   auto into(R&&... r) const {
@@ -171,11 +172,11 @@ private:
   using call = loop::sized_call<make, program, std::make_integer_sequence<int, sizeof...(S)>, S...>;
 };
 
-/// Compiles a function for tensors of sizes some of which only the call tells: `constexpr auto f = fuse<spec<float,
-/// dim<"n">, 3>, spec<float, 3>>(fn);`. It is traced, optimized and planned in the compiler; loops over symbolic sizes
-/// run as often as the arguments say, temporaries of symbolic size lie in scratch memory that a thread keeps. A symbol
-/// is 0 or more, differs from every number and other symbol while tracing, and is never taken for 1, so that nothing is
-/// broadcast along it but what has size 1 in its spec.
+/// Compiles a function for tensors some of whose sizes are only known at the call: `constexpr auto f = fuse<spec<float,
+/// dim<"n">, 3>, spec<float, 3>>(fn);`. The compiler traces, optimizes and plans it. Loops over symbolic sizes run as
+/// often as the arguments require. Temporaries of symbolic size are placed in scratch memory that each thread keeps. A
+/// symbol is 0 or more. While tracing it differs from every number and every other symbol, and it never counts as 1.
+/// Broadcasting along it therefore works only for values whose spec has size 1 there.
 template <auto First, auto... Rest, class F>
   requires(loop::specs<First, Rest...> && !loop::fixed_specs<First, Rest...>)
 constexpr fused_sized_for<F, std::remove_cvref_t<decltype(First)>, std::remove_cvref_t<decltype(Rest)>...>

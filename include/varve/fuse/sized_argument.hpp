@@ -3,10 +3,10 @@
 #include <varve/fuse/tensors.hpp>
 
 /// @file
-/// Arguments of fused functions with symbolic sizes: they bind the symbols, and are checked against them.
+/// Arguments of fused functions with symbolic sizes. They bind the symbols and are checked against them.
 namespace varve::loop {
 
-/// The sizes that one call gives to the symbols: the first argument that has one says what it is.
+/// The sizes of the symbols in one call. The first argument that has a symbol defines its size.
 template <class Names>
 struct bound_symbols {
   static constexpr Names names{};
@@ -16,7 +16,7 @@ struct bound_symbols {
   bound_symbols() {
     for (int& f : from) f = -1;
   }
-  /// Binds what is not bound yet. False when the sizes do not fit `Declared::expected`.
+  /// Binds symbols that are not bound yet. Returns false if the sizes do not fit `Declared::expected`.
   template <class Declared>
   VARVE_INLINE bool fit([[maybe_unused]] int argument, dims const& found) {
     if (Declared::expected.sizes.n != found.n) return false;
@@ -24,7 +24,8 @@ struct bound_symbols {
       return (fit_one<Declared::expected.sizes.v[D].number()>(argument, found[D]) && ...);
     }(std::make_integer_sequence<int, Declared::expected.sizes.n>{});
   }
-  /// ", where n is 7 (argument 0)": what others have said about the symbols of these sizes.
+  /// Returns the text of what other arguments define for the symbols of these sizes, as in ", where n is 7 (argument
+  /// 0)".
   VARVE_COLD std::string text(int argument, dims const& declared) const {
     std::string s;
     for (extent d : declared)
@@ -46,10 +47,10 @@ private:
   }
 };
 
-/// An extent of a view or `array` that may stand where a spec says `declared`.
+/// True if an extent of a view or `array` is allowed where a spec has `declared`.
 constexpr bool may_be(extent declared, index_t size) { return is_symbol(declared) || size == declared || size == dyn; }
 
-/// Element type and extents of memory that is no tensor; `none_t` for other types.
+/// The element type and extents of memory that is not a tensor; `none_t` for other types.
 template <class X>
 struct extents_of {
   using element = none_t;
@@ -77,7 +78,8 @@ struct sized_argument {
       : sizes_(given.defined() ? given.sizes() : dims{}) {
     tensor const& t = plain_tensor(given);
     bool const fits = symbols.template fit<sized_argument>(K, sizes_);
-    tensor_role const here{role.kind, K, {expected.type, sizes_}}; // all but the sizes
+    // the role with the actual sizes, which `fit` has checked
+    tensor_role const here{role.kind, K, {expected.type, sizes_}};
     if (!t.defined() || !fits || t.dtype() != expected.type) [[unlikely]]
       refuse_tensor(role, t, dims{-1}, symbols.text(K, expected.sizes));
     check_tensor(here, t);

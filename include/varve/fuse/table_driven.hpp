@@ -8,17 +8,17 @@
 #include <varve/plan/tables_of_graph.hpp>
 
 /// @file
-/// Fused functions that stay tables: the compiler traces, optimizes and plans, but writes no code for single
-/// operations.
+/// Fused functions that stay tables: the compiler traces, optimizes and plans, but emits no code for single operations.
 ///
-/// The planner of blocks (`plan_blocks`) and the runner are those of `fuse(graph)`. Operators run by the lane kernels
-/// of their handles, in `float`, `int64` or `double`, as in emitted loops. The names of kernels are a constant apart
-/// from the tables, which are in the executable: else each handle would be, with all its kernels. A node costs the
-/// compiler tracing and planning; at run time a table takes 1.2 to 7 times as long as emitted loops.
+/// The planner of blocks (`plan_blocks`) and the runner are those of `fuse(graph)`. Operators run the lane kernels of
+/// their handles, in `float`, `int64` or `double`, as in emitted loops. The tables are part of the executable. The
+/// names of the kernels are a separate constant that is not part of it: they would pull in every named handle with all
+/// its kernels. Each node costs the compiler only tracing and planning. At run time a table takes 1.2 to 7 times as
+/// long as emitted loops.
 namespace varve {
 namespace loop {
 
-/// Array sizes of frozen tables.
+/// The array sizes of frozen tables.
 struct block_sizes {
   std::size_t buffers, ports, stages, calls, bodies, groups, accesses, places, steps, sinks, functions, constants,
       arguments, results, kernels, folds, callees;
@@ -36,15 +36,15 @@ struct block_sizes {
   }
 };
 
-/// The names of kernels in arrays: for the compiler only, so that no operator's kernels are in the executable because a
-/// table names it.
+/// The names of kernels in arrays. Only the compiler uses them, so that no operator's kernels are in the executable
+/// just because a table names it.
 template <block_sizes S>
 struct static_block_keys {
   kernel_key kernels[S.kernels + 1]{};
   fold_key folds[S.folds + 1]{};
   callee_key callees[S.callees + 1]{};
 };
-/// Tables in arrays of the executable.
+/// Tables in arrays, stored in the executable.
 template <block_sizes S>
 struct static_block_program {
   buffer buffers[S.buffers + 1]{};
@@ -75,7 +75,7 @@ template <class T>
 constexpr void copy(T* to, list<T> const& from, std::size_t) {
   for (T const& x : from) *to++ = x;
 }
-/// Copies tables of any form `P`, of which `n` is used.
+/// Copies tables of any form `P` into arrays; `n` are their used sizes. Returns empty arrays if `S` is too small.
 template <block_sizes S, class P>
 constexpr static_block_program<S> frozen(P const& p, block_sizes const& n) {
   static_block_program<S> r;
@@ -89,7 +89,7 @@ constexpr static_block_program<S> frozen(P const& p, block_sizes const& n) {
       copy(r.constants, p.constants, n.constants);
   copy(r.arguments, p.arguments, n.arguments), copy(r.results, p.results, n.results);
   for (std::size_t k = 0; k < n.calls; ++k)
-    r.calls[k].info.op = nullptr; // not more than is used: zeros cost nothing while nobody touches them
+    r.calls[k].info.op = nullptr; // only used calls are written: zeros that are never touched cost the compiler nothing
   r.workspace = p.functions[0].memory, r.writes_arguments = p.writes_arguments;
   return r;
 }
@@ -107,11 +107,11 @@ struct planned_blocks {
     static_block_program<S> program;
     static_block_keys<S> keys;
   };
-  static constexpr both build() { // every graph a named object: g++ 12 loses temporaries that hold storage
+  static constexpr both build() { // every graph is a named object: g++ 12 loses temporaries that hold storage
     dependent<graph, Make> const traced = Make{}();
     dependent<block_program, Make> p;
     if (has_mutation(traced)) {
-      p.writes_arguments = true; // refused where the message is short
+      p.writes_arguments = true; // refused later, where the error message is short
       p.functions.push_back({});
     } else {
       auto better = optimize(traced, purpose::values);
@@ -124,8 +124,8 @@ struct planned_blocks {
 };
 inline constexpr block_sizes usual_blocks{
     4096, 4096, 4096,  128, 1024, 256,  32768, 32768, 32768,
-    4096, 256,  65536, 64,  128,  1024, 64,    64}; // few calls and results: an empty one is not zeros, so that each
-                                                    // costs the compiler something
+    4096, 256,  65536, 64,  128,  1024, 64,    64}; // few calls and results: an unused one is not all zeros, so each
+                                                    // costs compile time
 template <class Make, class First = planned_blocks<Make, usual_blocks>>
 using planned_once_or_twice = std::conditional_t<usual_blocks.holds(First::value.program.used), First,
                                                  planned_blocks<Make, First::value.program.used>>;
@@ -155,7 +155,7 @@ void call_blocks(block_callee const&, call_info const& c, std::byte* const* in, 
     kernel::convolve<T>(convolution_facts(c), reinterpret_cast<T const*>(in[0]), reinterpret_cast<T const*>(in[1]), r);
   else detail::argmax(argmax_facts(c), reinterpret_cast<O const*>(in[0]), r);
 }
-/// Callee `K` of the keys of `P`.
+/// Returns callee `K` of the keys of `P`.
 template <class P, int K>
 constexpr block_callee linked_callee() {
   constexpr callee_key k = P::keys.callees[K];
@@ -175,7 +175,7 @@ constexpr block_callee linked_callee() {
 } // namespace detail
 
 /// The tables of the graph that `Make{}()` computes, as a constant `value`, linked: each kernel, fold and callee that
-/// is named is instantiated, once.
+/// the tables name is instantiated once.
 template <class Make>
 struct tabulated {
 private:
@@ -189,7 +189,7 @@ public:
   static_assert(!value.writes_arguments,
                 "varve: fuse: the function writes into its argument; write into a clone of it, and return that");
 
-  /// Executes the program; temporaries live on the stack, where they are no more than `most_on_stack`.
+  /// Executes the program. Temporaries are on the stack if they need at most `most_on_stack` bytes.
   template <int Arguments, int Results>
   static VARVE_NOINLINE void run(memory<Arguments, Results> const& mem) {
     temporaries<static_cast<std::size_t>(value.workspace) + 64> workspace;
@@ -214,16 +214,16 @@ private:
 
 } // namespace loop
 
-/// How `fuse(f, table_driven)` executes.
+/// The execution of `fuse(f, table_driven)`.
 struct table_driven_t {
   template <class Make>
   using program = loop::tabulated<Make>;
 };
-/// Keeps a fused function a table: traced, optimized and planned by the compiler, but executed by the loop kernels of
-/// run-time fusion, on blocks that stay in the first cache. The compiler writes no code for single operations, so that
-/// a node costs it only tracing and planning: for graphs of thousands of operations, and code that runs seldom.
-/// `constexpr auto step = fuse(grad(loss), table_driven);`, `fuse<spec<float, 64>>(f, table_driven)`. Results are those
-/// of `fuse(f)`, sums in another order.
+/// A tag that keeps a fused function as a table: `constexpr auto step = fuse(grad(loss), table_driven);`,
+/// `fuse<spec<float, 64>>(f, table_driven)`. The compiler traces, optimizes and plans it, but the loop kernels of
+/// run-time fusion execute it, on blocks that stay in the first-level cache. The compiler emits no code for single
+/// operations, so each node costs it only tracing and planning. Use it for graphs of thousands of operations and for
+/// code that runs rarely. Results equal those of `fuse(f)`, except that sums may add in another order.
 inline constexpr table_driven_t table_driven{};
 
 } // namespace varve

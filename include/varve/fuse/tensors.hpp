@@ -8,10 +8,10 @@
 /// @file
 /// Fused functions of tensors: dtypes and sizes are declared, and checked once per call.
 ///
-/// A fused function reads the memory itself: of variables, of `tensor_ref`s (also of mdspans and matrices of Eigen,
-/// which `value/memory_view.hpp` knows by what they offer), and of tensors when specs are declared. Of tensors each
-/// call checks dtype, sizes and backend, that no transform or autograd would miss the call, and that what is written
-/// overlaps nothing that is read.
+/// A fused function reads memory directly. The memory may belong to variables, to `tensor_ref`s, or, with declared
+/// specs, to tensors. Mdspans and Eigen matrices count as `tensor_ref`s; `value/memory_view.hpp` recognizes them by
+/// their interface. For tensors each call checks dtype, sizes and backend. It also checks that no transform or autograd
+/// would miss the call, and that no result overlaps memory that is read.
 namespace varve {
 namespace loop {
 
@@ -22,7 +22,7 @@ inline constexpr bool is_spec<spec_t<T, D...>> = true;
 template <auto... S>
 concept specs = (is_spec<std::remove_cvref_t<decltype(S)>> && ...);
 
-/// Are all their sizes numbers?
+/// True if all sizes of the specs are numbers.
 template <auto... S>
 concept fixed_specs = (std::remove_cvref_t<decltype(S)>::fixed && ...);
 
@@ -37,7 +37,7 @@ struct declared_type<spec_t<T, D...>> {
 template <class S>
 using declared = typename declared_type<S>::type;
 
-/// Names a tensor in a message: the `number`-th argument or result, and what was declared.
+/// The role of a tensor in messages: the `number`-th argument or result, with its declared dtype and sizes.
 struct tensor_role {
   char const* kind;
   int number;
@@ -47,8 +47,8 @@ VARVE_COLD inline std::string text_of(meta const& m) { return name(m.type) + to_
 VARVE_COLD inline std::string text_of(tensor_role const& r) {
   return std::string("varve: fuse: ") + r.kind + " " + std::to_string(r.number) + " ";
 }
-/// Would somebody who watches the calls of this thread miss a call: a mode, or `compile`, which would take what a
-/// captured tensor gives now for what it always gives?
+/// True if code that observes the calls of this thread would miss a fused call. The observer is a mode, or a trace by
+/// `compile`, which would record the current elements of a captured tensor as constants.
 VARVE_COLD inline bool is_missed() {
   thread_state const& s = this_thread_state;
   constexpr dispatch_key_set modes{dispatch_key::dispatch_mode, dispatch_key::pre_dispatch,
@@ -58,7 +58,8 @@ VARVE_COLD inline bool is_missed() {
     traced = traced || l->kind->is_trace();
   return traced || (s.included - s.excluded).has_any(modes);
 }
-/// `sizes`: those that would do, in the place of the declared ones, and why.
+/// Throws the error for a tensor that cannot be used in role `r`. `sizes` are the sizes that would be accepted, in
+/// place of the declared ones; `why` is appended to the message.
 [[noreturn]] VARVE_COLD inline void refuse_tensor(tensor_role const& r, tensor const& t, dims const& sizes,
                                                   std::string const& why = {}) {
   std::string const start = text_of(r), end = ", expected " + text_of(r.expected) + why;
@@ -86,7 +87,7 @@ VARVE_COLD inline bool is_missed() {
                                 "no_grad, or fuse<...>(grad(f)) for its gradient")
                                    .c_str());
 }
-/// ... a tensor that is as declared, but cannot be written to.
+/// Throws the error for a tensor that is as declared but cannot be written to.
 [[noreturn]] VARVE_COLD inline void refuse_target(tensor_role const& r, tensor const& t) {
   if (!t.is_contiguous())
     refuse::with<value_error>((text_of(r) + "is not contiguous; write to a contiguous tensor and copy").c_str());
@@ -97,11 +98,11 @@ VARVE_COLD inline bool is_missed() {
   refuse::with<value_error>(
       (text_of(r) + "overlaps " + kind + " " + std::to_string(number) + "; write to memory of its own").c_str());
 }
-/// The tensor whose memory is meant: of a value left behind by a transform what it holds (FS-10).
+/// Returns the tensor whose memory is used: for a value whose transform has ended, the tensor inside; otherwise `t`.
 VARVE_INLINE tensor const& plain_tensor(tensor const& t) {
   return t.defined() && t.is_wrapped() ? varve::detail::left_in(this_thread_state.transforms.top, t) : t;
 }
-/// Checks what a tensor must be before its memory is touched.
+/// Throws if a tensor does not meet the requirements for access to its memory.
 VARVE_INLINE void check_tensor(tensor_role const& r, tensor const& t) {
   if (!t.defined() || t.is_wrapped() || !t.has_data() || !t.keys().has(dispatch_key::cpu) ||
       t.dtype() != r.expected.type || !(t.sizes() == r.expected.sizes) || (t.has_history() && is_grad_enabled()) ||
@@ -109,7 +110,7 @@ VARVE_INLINE void check_tensor(tensor_role const& r, tensor const& t) {
     refuse_tensor(r, t, r.expected.sizes);
 }
 
-/// A copy with the elements in row-major order. By hand: the operator would be seen by modes.
+/// Returns a copy with the elements in row-major order. It does not call the operator, which modes would see.
 template <class T>
 VARVE_NOINLINE tensor in_row_major_order(T const* data, dims const& sizes, dims const& strides) {
   tensor r = tensor::empty(sizes, dtype_of_type<T>());
@@ -119,7 +120,7 @@ VARVE_NOINLINE tensor in_row_major_order(T const* data, dims const& sizes, dims 
   return r;
 }
 
-/// The bytes of a row-major value.
+/// The address range of a row-major value.
 struct memory_range {
   std::uintptr_t from, to;
   constexpr bool overlaps(memory_range const& o) const { return from < o.to && o.from < to; }
@@ -129,7 +130,7 @@ inline memory_range range_of(void const* data, meta const& m) {
   return {from, from + static_cast<std::uintptr_t>(numel(m.sizes) * itemsize(m.type))};
 }
 
-/// The `K`-th argument, checked against its spec `S`: memory, or a number that was converted.
+/// The `K`-th argument, checked against its spec `S`: memory, or a converted number.
 template <class S, int K>
 struct checked_argument {
   using element = typename declared_type<S>::element;
@@ -150,7 +151,7 @@ struct checked_argument {
     requires(!std::is_same_v<X, tensor> && !requires { typename X::tensor_type; })
   explicit checked_argument(X const& x) {
     constexpr bool number = std::is_arithmetic_v<X> && expected.sizes.n == 0 &&
-                            (std::is_floating_point_v<element> || std::is_integral_v<X>); // a fraction is no integer
+                            (std::is_floating_point_v<element> || std::is_integral_v<X>); // no fraction for an integer
     static_assert(
         number || std::is_same_v<argument<X>, declared<S>>,
         "varve: fuse: an argument is neither a tensor nor a static value of the element type and shape of its spec");
@@ -186,8 +187,8 @@ VARVE_WHOLE void run_checked(std::tuple<A...> const& in, R*... out) {
 template <class P, int K>
 inline constexpr tensor_role result_role{"result", K, P::value.results[K]};
 
-/// Checks what a tensor must be before it is written to: `before` are the bytes of the results before it. Its own
-/// bytes.
+/// Throws if a tensor does not meet the requirements for writing to it. `before` are the address ranges of the results
+/// before it. Returns its own address range.
 template <class... A>
 memory_range check_target(tensor_role const& role, tensor const& t, std::tuple<A...> const& in,
                           memory_range const* before) {
@@ -204,7 +205,7 @@ memory_range check_target(tensor_role const& role, tensor const& t, std::tuple<A
   return mine;
 }
 
-/// Tensors to be written, waiting for the arguments: variables by reference.
+/// The tensors to be written, variables by reference; a call with the arguments writes to them.
 template <class P, class Specs, class... R>
 struct tensor_writer;
 template <class P, class... S, class... R>
@@ -242,12 +243,12 @@ struct fused_for {
   /// Bytes of stack that temporaries need.
   static constexpr index_t workspace_bytes = program::value.workspace;
 
-  /// Runs on tensors; where a spec has rank 0 a number may stand for one (an integer for one of integers), and static
-  /// values (`array`, `tensor_ref`) of the declared types for any, and views with `dyn` extents as the tensors that
-  /// they are. Results are fresh tensors, several a `std::tuple`. Tensors whose elements are not in row-major order are
-  /// copied first. Errors: `dtype_error`, `shape_error` (number of the argument, expected and found), `transform_error`
-  /// for values seen through a transform that is at work, `autograd_error` for those that require grad while it is
-  /// enabled.
+  /// Runs on tensors and returns new tensors, several as a `std::tuple`. For a spec of rank 0 a number is accepted (for
+  /// an integer spec an integer). For any spec a static value (`array`, `tensor_ref`) of the declared type is accepted.
+  /// Views with `dyn` extents are treated as tensors. Tensors whose elements are not in row-major order are copied
+  /// first. Throws `dtype_error` and `shape_error` with the number of the argument, expected and found. Throws
+  /// `transform_error` for values seen through an active transform, and `autograd_error` for tensors that require grad
+  /// while grad mode is enabled.
   template <class... X>
   auto operator()(X const&... x) const {
     static_assert(sizeof...(X) == sizeof...(S), "varve: fuse: the call must have as many arguments as there are specs");
@@ -267,9 +268,9 @@ struct fused_for {
       }(std::make_index_sequence<program::value.used.results>{});
     }
   }
-  /// `f.into(r...)(x...)` writes to tensors: checked as the arguments are (dtype, shape), and that they are contiguous
-  /// and overlap neither an argument nor each other (`value_error`). Nothing is written when a check fails. Their
-  /// version counters go up by one.
+  /// Writes the results to tensors: `f.into(r...)(x...)`. Their dtypes and shapes are checked as those of arguments.
+  /// They must be contiguous and must overlap neither an argument nor each other (`value_error`). If a check fails,
+  /// nothing is written. Their version counters increase by one.
   template <class... R>
     requires(std::is_same_v<std::remove_cvref_t<R>, tensor> && ...)
   auto into(R&&... r) const {
@@ -280,15 +281,16 @@ struct fused_for {
 };
 
 /// Compiles a function for tensors: `constexpr auto step = fuse<spec<float, 8, 3>, spec<float>>(f); tensor y = step(x,
-/// 0.5);`. dtype, rank and sizes of each argument are checked once at entry; then the program of `fuse` runs on the
-/// memory itself: no dispatch, no heap but for the results (and for copies of what is not contiguous).
+/// 0.5);`. The dtype, rank and sizes of each argument are checked once at entry. Then the program of `fuse` runs
+/// directly on the memory, without dispatch. It allocates only the results and copies of arguments that are not
+/// contiguous.
 template <auto First, auto... Rest, class F>
   requires(loop::specs<First, Rest...> && loop::fixed_specs<First, Rest...>)
 constexpr fused_for<F, loop::unrolled, std::remove_cvref_t<decltype(First)>, std::remove_cvref_t<decltype(Rest)>...>
 fuse(F const&) {
   return {};
 }
-/// The same, executed in another way: `fuse<spec<float, 64>>(f, table_driven)`.
+/// Compiles a function for tensors and another way of execution: `fuse<spec<float, 64>>(f, table_driven)`.
 template <auto First, auto... Rest, class F, class How>
   requires loop::specs<First, Rest...>
 constexpr auto fuse(F const&, How) {

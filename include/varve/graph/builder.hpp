@@ -5,7 +5,7 @@
 namespace varve {
 
 namespace detail {
-/// The operators that only graphs have.
+/// The shape rule of operators that exist only in graphs.
 constexpr meta no_shape(attributes const&, meta const*, int) { return {}; }
 } // namespace detail
 /// The operator of inputs.
@@ -13,15 +13,15 @@ inline constexpr op_handle placeholder_handle{"placeholder", op_kind::placeholde
 /// The operator of constants.
 inline constexpr op_handle constant_handle{"constant", op_kind::constant, 0, &detail::no_shape};
 
-/// One of several results of a higher-order node; attribute {k}.
+/// Selects one of several results of a higher-order node; the attribute is {k}.
 inline constexpr op_handle getitem_handle{.name = "getitem",
                                           .kind = op_kind::hop,
                                           .arity = 1,
                                           .shape = &detail::no_shape,
                                           .planned_as = operator_class::getitem};
 
-/// A number of elements that depends on a symbolic size, as a value; attribute {the number}. Only graphs traced for
-/// sample sizes, and what is read back of them, have it (`graph/read_sizes.hpp`).
+/// The number of elements as a value, where it depends on a symbolic size; the attribute is {the number}. Only graphs
+/// traced for sample sizes, and graphs read back from them (`graph/read_sizes.hpp`), contain it.
 inline constexpr op_handle sym_numel_handle{.name = "sym_numel",
                                             .kind = op_kind::factory,
                                             .arity = 0,
@@ -29,7 +29,7 @@ inline constexpr op_handle sym_numel_handle{.name = "sym_numel",
                                             .planned_as = operator_class::count};
 
 namespace detail {
-/// A number as a graph holds it. Integers that no double is are refused: they would become others.
+/// Returns a number as a graph stores it. Throws for integers that `double` cannot represent, which would change.
 template <class T>
 constexpr double held(T v) {
   if constexpr (std::is_integral_v<T> && sizeof(T) == 8) {
@@ -40,14 +40,14 @@ constexpr double held(T v) {
   }
   return static_cast<double>(v);
 }
-/// Copies the elements of an array constant of `from` into `into`, where `n` finds them from now on.
+/// Copies the elements of an array constant of `from` into `into`, and makes `n` refer to the copy.
 constexpr void take_constants(graph& into, graph const& from, node& n) {
   auto const first = static_cast<std::ptrdiff_t>(n.value);
   n.value = static_cast<double>(into.constants.size());
   for (index_t e = 0, all = numel(n.out.sizes); e < all; ++e) into.constants.push_back(from.constants[first + e]);
 }
-/// Appends regions [from, to) of `g` with their nodes. Region k >= 1 of `g` gets the number `rest + k - 1`; rest 0
-/// keeps all numbers.
+/// Appends regions [from, to) of `g` with their nodes. Region k >= 1 of `g` gets the number `rest + k - 1`; if `rest`
+/// is 0, all numbers stay.
 constexpr void append(graph& into, graph const& g, int from, int to, int rest) {
   for (int r = from; r < to; ++r) {
     region g_r = g.regions[static_cast<std::size_t>(r)];
@@ -75,7 +75,7 @@ constexpr void append(graph& into, graph const& g, int from, int to, int rest) {
 }
 } // namespace detail
 
-/// Region `r` of a graph as the program of a graph of its own; the functions inside keep their numbers.
+/// Returns region `r` of a graph as a graph of its own whose program it is. The functions inside keep their numbers.
 constexpr graph function_of(graph const& g, int r) {
   graph out;
   out.expressions = g.expressions, out.guards = g.guards;
@@ -84,8 +84,9 @@ constexpr graph function_of(graph const& g, int r) {
   return out;
 }
 
-/// Writes one function of a graph while it is traced. Builders of the functions inside higher-order operators form a
-/// stack; a value of an outer function used in an inner one becomes an extra input of it, once (lifting, SL-3, SL-4).
+/// A builder for one function of a graph while it is traced. Builders of the functions inside higher-order operators
+/// form a stack. If an inner function uses a value of an outer one, the value becomes one additional input of the inner
+/// function (lifting).
 class graph_builder {
 public:
   constexpr explicit graph_builder(graph_builder* outer = nullptr) : outer_(outer), root_(outer ? outer->root_ : this) {
@@ -95,11 +96,11 @@ public:
   graph_builder& operator=(graph_builder const&) = delete;
   constexpr ~graph_builder() { root_->current_ = outer_; }
 
-  /// Sizes from this one on are samples that stand for symbolic ones; 0 when there are none.
+  /// The least size that is a sample for a symbolic one; all sizes from this one on are samples. 0 if there are none.
   constexpr index_t least_sample() const { return root_->least_sample_; }
   constexpr void sizes_are_samples(index_t least) { root_->least_sample_ = least; }
 
-  /// The function being traced now.
+  /// The builder of the function that is being traced.
   constexpr graph_builder& current() { return *root_->current_; }
 
   constexpr int input(meta const& m) {
@@ -117,7 +118,7 @@ public:
     nodes_.back().scaffold = scaffolds_ > 0;
     return static_cast<int>(nodes_.size()) - 1;
   }
-  /// A constant of rank > 0 with these elements.
+  /// Writes a constant of rank > 0 with these elements.
   template <class T>
   constexpr int constant(dtype type, dims const& sizes, T const* elements) {
     node n;
@@ -135,7 +136,7 @@ public:
     for (int k = 0; k < count; ++k) edges_.push_back(operands[k]);
     return static_cast<int>(nodes_.size()) - 1;
   }
-  /// The number here of a node of an outer function: an extra input, made once.
+  /// Returns the number in this function of a node of an outer function, which becomes an additional input once.
   constexpr int lift(graph_builder const* owner, int id, meta const& m) {
     if (owner == this) return id;
     if (!outer_) refuse::argument_is_invalid("trace", "a value of another trace was used; pass it as an argument");
@@ -148,11 +149,11 @@ public:
     return mine;
   }
   constexpr void result(int id) { results_.push_back(id); }
-  /// A node written so far, and its first operand.
+  /// Returns a node written so far; `operand_of` returns the number of its first operand.
   constexpr node const& written(int id) const { return nodes_[static_cast<std::size_t>(id)]; }
   constexpr int count() const { return static_cast<int>(nodes_.size()); }
   constexpr int operand_of(int id) const { return edges_[static_cast<std::size_t>(written(id).first)]; }
-  /// Puts all inputs before the operators, in the order of their numbers: where some were met on the way.
+  /// Moves all inputs before the operators, in the order of their numbers. Lifting may have added inputs in between.
   constexpr void inputs_first() {
     list<node> sorted;
     list<int> now(nodes_.size(), 0);
@@ -171,11 +172,11 @@ public:
     for (int& r : results_) r = now[static_cast<std::size_t>(r)];
     nodes_ = sorted;
   }
-  /// Ends the tracing of an inner function: further operators belong to the function around it.
+  /// Ends the tracing of an inner function. Further operators belong to the outer function.
   constexpr void close() { root_->current_ = outer_; }
 
-  /// Writes a node with inner functions (closed builders, one or two). What they lifted becomes further operands, the
-  /// union in order of first use. Results are as those of the first.
+  /// Writes a node with one or two inner functions, whose builders are closed. Values that they lifted become further
+  /// operands: the union, in order of first use. The results are those of the first function.
   constexpr int emit_functions(op_handle const* op, attributes const& at, int const* operands, int count,
                                graph_builder& a, graph_builder* b = nullptr) {
     list<int> all(operands, operands + count), lifted;
@@ -209,25 +210,25 @@ public:
     several_ = ga.regions[0].result_count;
     return id;
   }
-  /// Says of a node that it calls a custom function, whose `forward` is its subgraph.
+  /// Records that a node calls a custom function, whose `forward` is its subgraph.
   constexpr void keep(int id, kept_function const& f) {
     functions_.push_back(f);
     nodes_[static_cast<std::size_t>(id)].function = static_cast<int>(functions_.size()) - 1;
   }
-  /// ... and how it was called.
+  /// Marks a node as part of the traced body of a custom function (`node::text`).
   constexpr void is_text(int id) { nodes_[static_cast<std::size_t>(id)].text = true; }
   constexpr int is_unknown(int id) {
     nodes_[static_cast<std::size_t>(id)].unknown = true;
     return id;
   }
   constexpr void called_in(int id, recording mode) { nodes_[static_cast<std::size_t>(id)].mode = mode; }
-  /// What is written while the count is not 0 is no part of the program, unless that uses it.
+  /// Counts open scaffolds. Nodes written while the count is not 0 belong to the program only if it uses them.
   constexpr void count_scaffolds(int by) { scaffolds_ += by; }
-  /// ... is the text of a custom function.
+  /// Counts open bodies of custom functions. Nodes written while the count is not 0 are marked as `node::text`.
   constexpr void count_texts(int by) { root_->texts_ += by; }
   constexpr bool writes_scaffolds() const { return scaffolds_ > 0; }
   constexpr int scaffolds() const { return scaffolds_; }
-  /// The k-th result of a node just written by `emit_functions`; where it is the only one, the node is it.
+  /// Returns the k-th result of a node just written by `emit_functions`. A single result is the node itself.
   constexpr int result_of(int id, int k, meta const& m) {
     if (several_ == 1) {
       nodes_[static_cast<std::size_t>(id)].out = m;
@@ -236,7 +237,7 @@ public:
     return add_node(&getitem_handle, attributes(dims{k}), &id, 1, m);
   }
 
-  /// The finished function with its inner functions behind it.
+  /// Returns the finished function, followed by its inner functions.
   constexpr graph finish() const& {
     graph g;
     g.nodes = nodes_, g.edges = edges_, g.results = results_, g.constants = constants_, g.functions = functions_;
@@ -255,13 +256,13 @@ public:
 private:
   graph_builder* outer_;
   graph_builder* root_;
-  graph_builder* current_ = nullptr; // of the root: the innermost open function
+  graph_builder* current_ = nullptr; // set in the root only: the innermost open function
   constexpr void end(graph& g) const {
     g.regions.push_back({0, static_cast<int>(g.nodes.size()), inputs_, 0, static_cast<int>(g.results.size())});
     detail::append(g, inner_, 0, static_cast<int>(inner_.regions.size()), 0);
   }
-  /// Gives the function one input per lifted value of `outer`, in that order behind its arguments, all of them before
-  /// the operators.
+  /// Adds inputs to the function so that it has one per lifted value of `outer`. They follow its arguments in that
+  /// order, and all of them precede the operators.
   constexpr void take_inputs(list<int> const& lifted, graph_builder const& outer) {
     int const arguments = inputs_ - static_cast<int>(lifted_.size() / 2);
     for (std::size_t u = 0; u < lifted.size(); ++u) {
@@ -274,7 +275,7 @@ private:
     inputs_first();
   }
 
-  index_t least_sample_ = 0; // of the root
+  index_t least_sample_ = 0; // set in the root only
   int inputs_ = 0, several_ = 1, scaffolds_ = 0, texts_ = 0;
   graph inner_; // finished inner functions; their regions are numbered as in the finished graph
   list<node> nodes_;

@@ -8,12 +8,12 @@
 namespace varve {
 
 namespace detail {
-/// State of `equal`: the numbers that nodes of one graph have in the other, as far as they are known.
+/// The state of `equal`: the pairs of corresponding node numbers that are known so far.
 struct matching {
   graph_view const &a, &b;
   list<int> to, from, pending{};
-  size_table sizes;         // of the second graph, and what the first has beside these
-  list<extent> size_of_a{}; // of the expressions of the first graph, the one in `sizes`
+  size_table sizes;         // of the second graph, followed by those that only the first has
+  list<extent> size_of_a{}; // for each expression of the first graph, the corresponding entry of `sizes`
 
   constexpr matching(graph_view const& x, graph_view const& y)
       : a(x), b(y), to(x.sizes.nodes, -1), from(y.sizes.nodes, -1),
@@ -23,7 +23,7 @@ struct matching {
       if (e->op == size_op::symbol && e->a.number() >= other) other = static_cast<int>(e->a.number()) + 1;
     for (std::size_t k = 0; k < x.sizes.expressions; ++k) size_of_a.push_back(translated(x.expressions[k], other));
   }
-  /// Symbols are the same when their names are.
+  /// Returns the entry of `sizes` for an expression of the first graph. Symbols are the same if their names are.
   constexpr extent translated(size_expression const& e, int& other) {
     if (e.op != size_op::symbol) return sizes.combine(e.op, translated(e.a), translated(e.b));
     for (std::size_t k = 0; k < b.sizes.expressions; ++k)
@@ -45,7 +45,7 @@ struct matching {
     return r;
   }
 
-  /// Takes two nodes for one; false when one of them has another partner already.
+  /// Records two nodes as corresponding. Returns false if one of them corresponds to another node already.
   constexpr bool pair(int x, int y) {
     int &p = to[x], &q = from[y];
     if (p >= 0 || q >= 0) return p == y && q == x;
@@ -60,7 +60,7 @@ struct matching {
     return std::bit_cast<std::uint64_t>(x) == std::bit_cast<std::uint64_t>(y);
   }
 
-  /// Two nodes without what they are computed from, which is paired.
+  /// True if two nodes are the same apart from their operands; these are paired and compared later.
   constexpr bool alike(node const& x, node const& y) {
     if (!same_operator(*x.op, *y.op) || x.out.type != y.out.type || !same(x.out.sizes, y.out.sizes) ||
         !same(x.at, y.at) || x.count != y.count || x.regions_count != y.regions_count || x.mode != y.mode ||
@@ -102,18 +102,20 @@ struct matching {
 };
 } // namespace detail
 
-/// Are two graphs, of either form, one up to the numbers of their nodes: the same operations with the same attributes,
-/// dtypes, shapes, constants and functions inside, on the same operands in the same order, from the same inputs to the
-/// same results? Symbolic sizes are equal as functions of symbols of the same names, custom functions where one call of
-/// `apply` was traced. Shared and repeated operations
-/// differ (`cse` makes them one). Operations that no result depends on are compared in their order. Linear in the size
-/// of the graphs.
+/// True if two graphs, of either form, are the same up to the numbers of their nodes. They must have the same
+/// operations, with the same attributes, dtypes, shapes, constants and inner functions. Operands, inputs and results
+/// must correspond in the same order.
+///
+/// Symbolic sizes are equal if they are equal functions of symbols of the same names. Custom functions are equal if
+/// they come from the same traced call of `apply`. A shared operation differs from a repeated one (`cse` merges these).
+/// Operations on which no result depends are compared in their order. Takes time linear in the size of the graphs.
 constexpr bool equal(graph_view const& g, graph_view const& h) {
   if (g.sizes.nodes != h.sizes.nodes || g.sizes.regions != h.sizes.regions) return false;
   detail::matching m(g, h);
   if (g.sizes.regions && !m.functions(g.regions[0], h.regions[0])) return false;
   if (!m.follow()) return false;
-  for (std::size_t x = g.sizes.nodes, y = h.sizes.nodes;;) { // what no result depends on, the last first
+  // nodes on which no result depends, from the last to the first
+  for (std::size_t x = g.sizes.nodes, y = h.sizes.nodes;;) {
     while (x > 0 && m.to[static_cast<std::ptrdiff_t>(x) - 1] >= 0) --x;
     while (y > 0 && m.from[static_cast<std::ptrdiff_t>(y) - 1] >= 0) --y;
     if (x == 0 || y == 0) return x == y;

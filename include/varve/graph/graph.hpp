@@ -8,77 +8,79 @@
 #include <varve/shape/size_table.hpp>
 
 /// @file
-/// Two forms: `graph` (lists, what passes work on) and `static_graph` (arrays, what outlives the compiler) show
-/// themselves as a `graph_view`. `verify`, `equal`, printing, counting and iteration are written once, on that. `thaw`
-/// and `freeze` convert. Sizes and attributes are numbers, or entries of the graph's own table of expressions
-/// (`extent`): such a graph has symbolic sizes. Names of arguments and results (`named.hpp`) are a pointer to a
-/// constant table: passes copy it, and only printing and emission look at it.
+/// Graphs have two forms. Passes work on `graph`, which consists of lists; `static_graph` consists of arrays and
+/// outlives the compiler. Both convert to a `graph_view`, on which `verify`, `equal`, printing, counting and iteration
+/// are written once. `thaw` and `freeze` convert between the forms. Sizes and attributes are numbers, or entries of the
+/// graph's own table of expressions (`extent`); a graph with such entries has symbolic sizes. Names of arguments and
+/// results (`named.hpp`) are a pointer to a constant table. Passes copy the pointer; only printing and emission read
+/// it.
 namespace varve {
 
-/// Are operators of a node recorded for a gradient: as around it, or, whatever the mode there, as it was called
-/// (`no_grad`, `enable_grad`)? Read by `interpret`.
+/// Whether the operators of a node are recorded for gradients. `as_around` keeps the mode in which the graph runs;
+/// `off` and `on` restore the mode of the call (`no_grad`, `enable_grad`). `interpret` reads it.
 enum class recording : unsigned char { as_around, off, on };
 
-/// One operation of a graph. Operands are the node numbers `graph::edges[first .. first + count)`, always smaller than
-/// the node's own.
+/// One operation of a graph. Its operands are the node numbers `graph::edges[first .. first + count)`, which are always
+/// smaller than the node's own.
 struct node {
   op_handle const* op = nullptr;
   attributes at{};
   meta out{};
   int first = 0;
   int count = 0;
-  /// Value of a rank-0 `constant` node, where the elements of another `constant` begin in `graph::constants`, or the
-  /// number of a `placeholder`.
+  /// For a `constant` of rank 0 its value; for another `constant` the index in `graph::constants` where its elements
+  /// begin; for a `placeholder` its number.
   double value = 0;
-  /// First and last-but-one subgraph of a higher-order node: `graph::regions[regions_first .. + regions_count)`.
+  /// The subgraphs of a higher-order node: `graph::regions[regions_first .. regions_first + regions_count)`.
   int regions_first = 0;
   int regions_count = 0;
-  /// Of a call of a custom function: which of `graph::functions` it is. Its subgraph is what `forward` computes.
+  /// For a call of a custom function its index in `graph::functions`. The subgraph is what `forward` computes.
   int function = -1;
   recording mode = recording::as_around;
-  /// Written while a trace ran on values of this one for their shapes: no part of the program (`without_scaffolds`).
+  /// True if a nested trace wrote the node while it used values of this trace for their shapes. Such a node is no part
+  /// of the program (`without_scaffolds`).
   bool scaffold = false;
-  /// ... zeros of the shape of a value that the trace did not know.
+  /// True for a scaffold of zeros with the shape of a value that the trace did not know.
   bool unknown = false;
-  /// Written by `forward` of a custom function while the compiler traced: the text without the function, whose
-  /// derivative is not that of the text. `interpret` refuses to be differentiated there.
+  /// True if the node is part of `forward` of a custom function that the compiler traced. The graph does not contain
+  /// the function's own derivative, which may differ, so `interpret` refuses to differentiate the node.
   bool text = false;
-  /// Of a placeholder: the program takes it as if it lay by rows, since it writes into what a reshape of it shows.
+  /// True for a placeholder that must be row-major, because the program writes through a reshape of it.
   bool by_rows = false;
 };
 
-/// A function with rules of its own that a graph made at run time calls: the first `operands` operands of the node are
-/// given to it, what follows is for the subgraph alone.
+/// A custom function, with rules of its own, that a graph made at run time calls. It receives the first `operands`
+/// operands of the node; the others are for the subgraph alone.
 struct kept_function {
   boxed_function call{};
   char const* name = "";
   int operands = 0;
 };
 
-/// A function inside a graph: its nodes are contiguous, its placeholders come first. Region 0 is the whole program.
+/// A function inside a graph. Its nodes are contiguous, with the placeholders first. Region 0 is the whole program.
 struct region {
   int node_first = 0, node_count = 0;
   int inputs = 0;
-  /// Results are the node numbers `graph::results[result_first .. + result_count)`.
+  /// The results are the node numbers `graph::results[result_first .. result_first + result_count)`.
   int result_first = 0, result_count = 0;
 };
 
-/// Is a node a constant whose elements lie in `graph::constants`?
+/// True if a node is a constant whose elements are in `graph::constants`.
 constexpr bool is_array_constant(node const& n) { return n.op->kind == op_kind::constant && n.out.sizes.n > 0; }
 
-/// Array sizes of a graph.
+/// The array sizes of a graph.
 struct graph_sizes {
   std::size_t nodes, edges, results, regions, constants, expressions, guards;
 };
 
-/// Names for readers, of a program's arguments and then of its results; fewer are those of the first. `named` gives
-/// them.
+/// Names for display, of a program's arguments and then of its results. If there are fewer, they belong to the first
+/// values. `named` sets them.
 struct graph_names {
   char const* const* text = nullptr;
   int count = 0;
 };
 
-/// A graph of either form, to look at: printing, verifying and comparing are written once.
+/// A read-only view of a graph of either form, on which printing, verifying and comparing work.
 struct graph_view {
   node const* nodes;
   int const* edges;
@@ -94,16 +96,17 @@ struct graph_view {
 
   constexpr node const* begin() const { return nodes; }
   constexpr node const* end() const { return nodes + sizes.nodes; }
-  /// Number of the `k`-th operand of a node.
+  /// The number of the `k`-th operand of a node.
   constexpr int operand(node const& n, int k) const { return edges[n.first + k]; }
 };
 
-/// What every form of a graph `G` answers: `for (node const& n : g)`, `g.count(vv::sigmoid)`, `g.operations()`.
+/// Queries that every form of a graph `G` supports: `for (node const& n : g)`, `g.count(vv::sigmoid)`,
+/// `g.operations()`.
 template <class G>
 struct graph_questions {
   constexpr node const* begin() const { return static_cast<G const&>(*this).view().begin(); }
   constexpr node const* end() const { return static_cast<G const&>(*this).view().end(); }
-  /// Number of nodes of an operator, all functions included.
+  /// Returns the number of nodes of an operator, in all functions.
   template <class Op>
   constexpr int count(Op const&) const {
     static_assert(
@@ -115,8 +118,8 @@ struct graph_questions {
       for (node const& nd : *this) n += nd.op == &varve::handle<Op>;
     return n;
   }
-  /// The symbolic size of this name, as metas and attributes of the graph have it: `g.nodes[k].out.sizes ==
-  /// dims{g.symbol("n"), 3}`. `value_error` where it has none.
+  /// Returns the symbolic size of this name, as it occurs in metas and attributes of the graph: `g.nodes[k].out.sizes
+  /// == dims{g.symbol("n"), 3}`. Throws `value_error` if there is none.
   constexpr index_t symbol(char const* name) const {
     graph_view const g = static_cast<G const&>(*this).view();
     for (std::size_t k = 0; k < g.sizes.expressions; ++k)
@@ -124,7 +127,7 @@ struct graph_questions {
         return extent::entry(static_cast<index_t>(k)).number();
     refuse::argument_is_invalid("graph", "it has no symbolic size of this name");
   }
-  /// Number of nodes that compute something: neither placeholders nor constants.
+  /// Returns the number of nodes that compute something, which are neither placeholders nor constants.
   constexpr int operations() const {
     int n = 0;
     for (node const& nd : *this) n += nd.op->kind != op_kind::placeholder && nd.op->kind != op_kind::constant;
@@ -132,21 +135,22 @@ struct graph_questions {
   }
 };
 
-/// The one intermediate representation: a list of operations in execution order, with the functions of higher-order
-/// operators as further regions. Usable in constant expressions; `static_graph` is the form that outlives them.
+/// The only intermediate representation: a list of operations in execution order. The functions of higher-order
+/// operators are further regions. Usable in constant expressions; `static_graph` is the form that outlives them.
 struct graph : graph_questions<graph> {
   list<node> nodes;
   list<int> edges;
   list<int> results;
   list<region> regions;
-  /// Elements of the constants of rank > 0, row-major, whatever their dtype. Integers that no double is have no place
-  /// here and are refused while tracing.
+  /// Elements of the constants of rank > 0, row-major, for all dtypes. Tracing refuses integers that `double` cannot
+  /// represent.
   list<double> constants;
-  /// What sizes and attributes that are no numbers are, and what the graph was made under: it is not for other sizes.
+  /// The expressions to which symbolic sizes and attributes refer. `guards` are the conditions on sizes under which the
+  /// graph was traced; it is not valid for other sizes.
   size_table expressions;
   list<size_guard> guards;
   graph_names names{};
-  /// Custom functions that it calls: of graphs made at run time only.
+  /// Custom functions that the graph calls; only graphs made at run time have them.
   list<kept_function> functions{};
 
   constexpr graph_view view() const {
@@ -166,7 +170,7 @@ struct graph : graph_questions<graph> {
   constexpr operator graph_view() const { return view(); }
 };
 
-/// A graph of known size: a value of a constant expression that may be kept, printed, asserted on and executed.
+/// A graph of fixed size. It may be the value of a constant, and can be kept, printed, asserted on and executed.
 template <graph_sizes S>
 struct static_graph : graph_questions<static_graph<S>> {
   node nodes[S.nodes ? S.nodes : 1]{};
@@ -193,7 +197,7 @@ struct static_graph : graph_questions<static_graph<S>> {
     return {nodes, edges, results, regions, constants, expressions, guards, S, names};
   }
   constexpr operator graph_view() const { return view(); }
-  /// The same graph in the form that passes work on.
+  /// Returns the same graph in the form that passes work on.
   constexpr graph thaw() const {
     graph g;
     g.nodes = list<node>(nodes, nodes + S.nodes), g.edges = list<int>(edges, edges + S.edges),
@@ -207,7 +211,7 @@ struct static_graph : graph_questions<static_graph<S>> {
   }
 };
 
-/// Does a graph write into values?
+/// True if a graph writes into values.
 constexpr bool has_mutation(graph_view g) {
   for (node const& n : g)
     if (n.op->kind == op_kind::mutation) return true;
@@ -224,13 +228,13 @@ struct frozen_sizes {
 };
 } // namespace detail
 
-/// Freezes the graph that `Make{}()` computes: it is computed twice, once for its sizes.
+/// Freezes the graph that `Make{}()` computes. The graph is computed twice, once for its sizes.
 template <class Make>
 constexpr auto freeze(Make) {
   if constexpr (!evaluates<detail::frozen_sizes<Make>>) {
     static_assert((Make{}(), true),
                   "varve: this function cannot be traced; if a limit is named, pass -fconstexpr-steps=1000000000 "
-                  "(clang) or -fconstexpr-ops-limit=1000000000 (g++)"); // the compiler tells why
+                  "(clang) or -fconstexpr-ops-limit=1000000000 (g++)"); // the compiler's message states the reason
     return static_graph<graph_sizes{}>{};
   } else {
     constexpr graph_sizes s = detail::frozen_sizes<Make>::compute();

@@ -16,14 +16,15 @@
 namespace varve {
 
 namespace detail {
-/// What the sizes of a graph are in one call: of symbols that its arguments tell, and of those that operators have read
-/// of data until now, or that results of operators with functions tell. Checked as soon as they are known; shared with
-/// functions that outlive the call. Where a graph is run in a trace of symbolic sizes they are expressions of these.
+/// The values of a graph's size expressions in one call. Arguments, numbers that operators have read from data so far,
+/// and results of operators with functions define the symbols. Guards are checked as soon as their sizes are known.
+/// Functions that outlive the call share the object. If the graph runs in a trace with symbolic sizes, the values are
+/// expressions of these.
 template <class T = tensor>
 class sizes_of_call {
 public:
   static std::shared_ptr<sizes_of_call const> of_arguments(graph const& g, boxed_args const& in);
-  /// The same, and a symbol that was read.
+  /// Returns a copy in which one more symbol has a value, which was read from data.
   std::shared_ptr<sizes_of_call const> with(graph const& g, extent symbol, extent number) const {
     sizes_of_call r = *this;
     int const s = static_cast<int>(g.expressions[symbol].a.number());
@@ -32,7 +33,7 @@ public:
     return std::make_shared<sizes_of_call const>(std::move(r));
   }
 
-  /// The same, and the symbols that the sizes `found` of a result tell.
+  /// Returns `r`, or a copy with the symbols that the sizes `found` of a result define.
   static std::shared_ptr<sizes_of_call const> with_result(std::shared_ptr<sizes_of_call const> r, graph const& g,
                                                           dims const& sizes, dims const& found) {
     for (int d = 0; d < sizes.n && d < found.n; ++d)
@@ -50,8 +51,8 @@ public:
     for (int k = 0; k < at.count; ++k) at.fact[k] = of(at.fact[k]);
     return at;
   }
-  /// What sizes must be, of an argument that has the sizes `found`: those that speak of a number that will be read may
-  /// be any.
+  /// Returns the sizes that an argument with the sizes `found` must have. Sizes that depend on a number that is not
+  /// read yet may be any.
   dims expected(dims const& sizes, dims const& found) const {
     dims r = of(sizes);
     for (int d = 0; d < r.n && r.n == found.n; ++d)
@@ -76,7 +77,8 @@ private:
     if (x.op == size_op::symbol) return x.a.number() == symbol;
     return mentions(g, x.a, symbol) || mentions(g, x.b, symbol);
   }
-  /// All expressions, and the guards that are known by now: all, or those that speak of a symbol.
+  /// Computes all expressions, and checks the guards that are known by now: all of them, or those that mention
+  /// `symbol`.
   void settle(graph const& g, int symbol = -1) {
     values_.clear(), known_.clear();
     for (std::size_t k = 0; k < g.expressions.size(); ++k) {
@@ -99,7 +101,7 @@ private:
   void require(graph const& g, size_guard const& asked) const {
     extent const a = of(asked.left), b = of(asked.right);
     if (of(asked.unless) == 0) return;
-    if (!a.is_number() || !b.is_number()) return varve::check(asked.is, a, b); // a condition of the trace around
+    if (!a.is_number() || !b.is_number()) return varve::check(asked.is, a, b); // a condition of the outer trace
     if (!holds(asked.is, a.number(), b.number())) loop::refuse_sizes("graph", g.expressions.view(), asked, b.number());
   }
 };
@@ -137,7 +139,7 @@ std::shared_ptr<sizes_of_call<T> const> sizes_of_call<T>::of_arguments(graph con
   r.settle(g);
   return std::make_shared<sizes_of_call const>(std::move(r));
 }
-/// A constant as a tensor: the plain number it was written as, in another trace as well, or an array.
+/// Returns a constant as a tensor: an array, or the plain number as which it was written (also in another trace).
 template <class T>
 T constant_of(graph const& g, node const& nd) {
   if (!is_array_constant(nd))
@@ -149,15 +151,16 @@ T constant_of(graph const& g, node const& nd) {
   });
   return lifts_literals ? lifts_literals->lifted(c) : c;
 }
-/// Is a node at work that is the text of a custom function? Then what a trace writes of it is so too.
+/// True while a node of the traced body of a custom function runs. Nodes that a trace writes meanwhile are marked too.
 inline constinit thread_local bool runs_text = false;
-/// Would a derivative pass through a value: eagerly, at a level of `grad`, or by a tangent?
+/// True if a derivative would pass through a value: eagerly, at a level of `grad`, or by a tangent.
 VARVE_COLD inline bool is_differentiated(tensor const& t) {
   if (!t.defined()) return false;
   if (t.has_history() && is_grad_enabled()) return true;
   return t.is_wrapped() && ((t.extra().defined() && !is_traced(t.layer())) || is_differentiated(t.inner()));
 }
-/// What is around a node that is the text of a custom function.
+/// A mark on the thread while it runs a node of the traced body of a custom function. The constructor throws if the
+/// node's operands are differentiated.
 class text_guard {
 public:
   text_guard(node const& n, boxed_args const& x) : before_(runs_text) {
@@ -178,9 +181,9 @@ public:
 private:
   bool before_;
 };
-/// A region of a value whose lanes lie apart, as a `vmap` around the graph may have them, is a copy where it does not
-/// go along their axes. Refused where the graph writes later into what it was taken of, or into the region: neither
-/// would see the other's elements.
+/// Throws if node `n` copied an `as_strided` region and a later node writes into the region or into its base. Under
+/// `vmap` the lanes of a value may be separate in memory; a region that crosses them is then a copy. After a write,
+/// region and base would have different elements.
 VARVE_COLD inline void refuse_stale_region(graph const& g, int n) {
   for (int m = n + 1; m < static_cast<int>(g.nodes.size()); ++m)
     if (g.nodes[m].op->kind == op_kind::mutation && memory_of(g, m) == memory_of(g, n))
@@ -188,7 +191,7 @@ VARVE_COLD inline void refuse_stale_region(graph const& g, int n) {
                                                 "copy, and the program writes into it, or into what it was taken of; "
                                                 "take it of clone(x)");
 }
-/// Runs one region; every operator goes through the thread's stack, so transforms and modes see it.
+/// Runs one region. Every operator goes through the thread's stack, so that transforms and modes see it.
 template <class T = tensor>
 boxed_args run_region(graph const& g, int r, boxed_args const& in, std::shared_ptr<sizes_of_call<T> const> sizes) {
   region const& f = g.regions[static_cast<std::size_t>(r)];
@@ -200,7 +203,7 @@ boxed_args run_region(graph const& g, int r, boxed_args const& in, std::shared_p
   for (int n = f.node_first; n < f.node_first + f.node_count; ++n) {
     node const& nd = g.nodes[static_cast<std::size_t>(n)];
     bool const reads = sizes && nd.op == &handle<local_scalar_t> && nd.at[0].n && nd.at[0][0].is_entry();
-    if (sizes) numbers = reads ? attributes(dims{}) : sizes->of(nd.at); // which number it is, is not known yet
+    if (sizes) numbers = reads ? attributes(dims{}) : sizes->of(nd.at); // the number is not known yet
     attributes const& attributes_now = sizes ? numbers : nd.at;
     boxed_args x;
     int const given = nd.function >= 0 ? g.functions[nd.function].operands : nd.count;
@@ -260,11 +263,13 @@ boxed_args run_region(graph const& g, int r, boxed_args const& in, std::shared_p
 }
 } // namespace detail
 
-/// Runs a graph on tensors, operator by operator, each in the grad mode it was called in; custom functions are called
-/// with their own rules. Shapes are checked at entry (`shape_error`). The first argument that has a symbolic size says
-/// what it is; others must agree, and the graph must be one for such sizes (its guards). Errors: what operators refuse;
-/// `transform_error` where a derivative would be taken of the text of a custom function, which is all that a graph of
-/// the compiler has of it.
+/// Runs a graph on tensors, operator by operator, each in the grad mode in which it was called. Custom functions are
+/// called with their own rules.
+///
+/// Shapes are checked at entry (`shape_error`). The first argument that has a symbolic size defines it; other arguments
+/// must agree, and the graph's guards must hold. Throws what operators throw. Throws `transform_error` if a derivative
+/// would pass through a custom function in a graph that the compiler traced. Such a graph only has the operations of
+/// its `forward`.
 template <class T = tensor>
 boxed_args interpret(graph const& g, boxed_args const& arguments);
 #if VARVE_DEFINES

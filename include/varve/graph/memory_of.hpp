@@ -5,16 +5,17 @@
 
 namespace varve::detail {
 
-/// Does the result of an operator lie in the memory of its first operand?
+/// True if the result of an operator is in the memory of its first operand.
 constexpr bool lies_in_operand(op_handle const& op) {
   return op.kind == op_kind::mutation || (op.kind == op_kind::view && &op != &handle<clone_t>);
 }
-/// The node in whose memory a node lies, as far as views and writes say.
+/// Returns the node in whose memory a node is, according to views and writes.
 constexpr int memory_of(graph const& g, int n) {
   while (lies_in_operand(*g.nodes[n].op)) n = g.edges[g.nodes[n].first];
   return n;
 }
-/// Of the nodes written from `since` on, one that writes into what was there before; null: none does.
+/// Returns the operator of a node, among those written from `since` on, that writes into memory from before; null if
+/// none does.
 constexpr op_handle const* writes_outside(graph_builder const& b, int since) {
   for (int n = since; n < b.count(); ++n) {
     if (b.written(n).op->kind != op_kind::mutation) continue;

@@ -15,7 +15,7 @@ struct value_name {
     static_assert(N <= 32, "varve: named: a name has at most 31 characters");
     for (std::size_t k = 0; k + 1 < N; ++k) text[k] = s[k];
   }
-  /// Whether it is letters, digits and underscores, and does not begin with a digit.
+  /// True if it consists of letters, digits and underscores, and does not begin with a digit.
   constexpr bool is_identifier() const {
     for (char const* c = text; *c; ++c)
       if (!((*c | 32) >= 'a' && (*c | 32) <= 'z') && *c != '_' && !(c != text && *c >= '0' && *c <= '9')) return false;
@@ -34,10 +34,10 @@ constexpr bool are_distinct() {
 }
 } // namespace detail
 
-/// A graph of either form whose arguments, and then results, have names: `named<"w", "x", "loss">(trace(f, spec<float,
-/// 8>, spec<float, 8>))` prints `%w: float32[8] = placeholder(0)` and `return loss = %12`. Fewer names are those of the
-/// first. Passes keep names; `equal` does not look at them. Errors: `value_error` for more names than arguments and
-/// results.
+/// Returns a graph of either form with names for its arguments and then its results: `named<"w", "x", "loss">(trace(f,
+/// spec<float, 8>, spec<float, 8>))` prints `%w: float32[8] = placeholder(0)` and `return loss = %12`. If there are
+/// fewer names, they belong to the first values. Passes keep names; `equal` ignores them. Throws `value_error` if there
+/// are more names than arguments and results.
 template <value_name... N, class G>
   requires(sizeof...(N) > 0) && std::is_base_of_v<graph_questions<G>, G>
 constexpr G named(G g) {

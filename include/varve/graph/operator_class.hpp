@@ -3,11 +3,11 @@
 #include <varve/graph/graph.hpp>
 
 /// @file
-/// Passes ask what class an operator says that it is (`rules<>::planned_as`); those of programs are known by their
-/// rules alone.
+/// The class of an operator, on which passes decide how to treat it. The library's operators declare it
+/// (`rules<>::planned_as`); for operators of other programs only their kind counts.
 namespace varve {
 
-/// Which operator a handle is; those of other programs are known by their kind only, whatever they are called.
+/// Returns the class of an operator. For operators of other programs only their kind counts, whatever their name is.
 constexpr operator_class identify(op_handle const& op) {
   switch (op.kind) {
   case op_kind::placeholder:
@@ -23,7 +23,7 @@ constexpr operator_class identify(op_handle const& op) {
   return op.kind == op_kind::pointwise ? operator_class::pointwise : operator_class::other;
 }
 
-/// `identify` for every node of a graph, each distinct operator looked up once.
+/// Returns `identify` for every node of a graph. Each distinct operator is looked up once.
 constexpr list<operator_class> identify(graph const& g) {
   struct entry {
     op_handle const* op;
@@ -45,13 +45,13 @@ constexpr list<operator_class> identify(graph const& g) {
   return all;
 }
 
-/// Does a node's value lie in memory before the program runs?
+/// True if a node's value is in memory before the program runs.
 constexpr bool is_given(operator_class k) { return k == operator_class::placeholder || k == operator_class::data; }
-/// Is every element of the result one of the operands' elements at the same place?
+/// True if every element of the result is computed from the operands' elements at the same place.
 constexpr bool is_pointwise(operator_class k) { return k >= operator_class::pointwise && k <= operator_class::cheap; }
-/// Does it fold elements along axes?
+/// True if the operator folds elements along axes.
 constexpr bool is_reduction(operator_class k) { return k >= operator_class::sum && k <= operator_class::amin; }
-/// Does it only change where elements are looked up?
+/// True if the operator only changes where elements are read.
 constexpr bool is_view(operator_class k) { return k >= operator_class::reshape && k <= operator_class::cat; }
 
 } // namespace varve

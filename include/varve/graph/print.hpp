@@ -10,7 +10,8 @@
 namespace varve {
 namespace detail {
 
-/// `[8, 3]`, `[2*n, 3]` where a size is an expression of the graph, or of the symbolic program that it was traced in.
+/// Returns sizes as text, as in `[8, 3]`. It is `[2*n, 3]` if a size is an expression of the graph, or of the symbolic
+/// program in which the graph was traced.
 VARVE_COLD inline std::string sizes_text(graph_view const& g, dims const& d) {
   for (int k = 0; k < d.n; ++k)
     if (d[k].is_entry() && d[k].environment() != 0) return to_string(d);
@@ -18,12 +19,12 @@ VARVE_COLD inline std::string sizes_text(graph_view const& g, dims const& d) {
   for (int k = 0; k < d.n; ++k) s += (k ? ", " : "") + size_view(g.expressions).text(d[k]);
   return s += "]";
 }
-/// `float32[8, 3]`; a plain `float32` for rank 0.
+/// Returns a dtype with its sizes, as in `float32[8, 3]`; a plain `float32` for rank 0.
 VARVE_COLD inline std::string meta_text(graph_view const& g, meta const& m) {
   return std::string(name(m.type)) + (m.sizes.n ? sizes_text(g, m.sizes) : "");
 }
 
-/// The number in a placeholder or constant; of an array constant the elements, of many the first.
+/// Returns the number of a placeholder or constant. For an array constant returns the elements, at most the first 16.
 VARVE_COLD inline std::string leaf_text(graph_view const& g, node const& n) {
   if (!is_array_constant(n)) return number_text(n.value);
   constexpr index_t shown = 16;
@@ -34,23 +35,24 @@ VARVE_COLD inline std::string leaf_text(graph_view const& g, node const& n) {
   return s += count > shown ? ", ...]" : "]";
 }
 
-/// The name of an argument of the program; nullptr for other nodes and without a name.
+/// Returns the name of an argument of the program; nullptr for other nodes and for arguments without a name.
 VARVE_COLD inline char const* argument_name(graph_view const& g, int n) {
   int const at = n < g.regions[0].inputs ? static_cast<int>(g.nodes[n].value) : g.names.count;
   return at < g.names.count ? g.names.text[at] : nullptr;
 }
-/// The name of result `k` of region `r`; nullptr in other regions than the program and without a name.
+/// Returns the name of result `k` of region `r`; nullptr in regions other than the program and for results without a
+/// name.
 VARVE_COLD inline char const* result_name(graph_view const& g, int r, int k) {
   int const at = r == 0 ? g.regions[0].inputs + k : g.names.count;
   return at < g.names.count ? g.names.text[at] : nullptr;
 }
-/// How a value is called: `%12`, or `%x` for an argument that has a name.
+/// Returns the text that refers to a value: `%12`, or `%x` for an argument that has a name.
 VARVE_COLD inline std::string value_text(graph_view const& g, int n) {
   char const* const name = argument_name(g, n);
   return "%" + (name ? name : std::to_string(n));
 }
 
-/// The right-hand side of a node: `mul(%1, %2)`, `sum(%4, [0], [0])`, `constant(2)`, `constant([1, 2])`,
+/// Returns the right-hand side of a node: `mul(%1, %2)`, `sum(%4, [0], [0])`, `constant(2)`, `constant([1, 2])`,
 /// `placeholder(0)`.
 VARVE_COLD inline std::string call_text(graph_view const& g, node const& n) {
   std::string s = n.op->name;
@@ -120,15 +122,16 @@ VARVE_COLD inline void dot_region(std::string& s, graph_view const& g, int r, st
 }
 } // namespace detail
 
-/// A graph of either form as text that reads like code: one line `%3: float32[8, 3] = mul(%1, %2)` per operation, the
-/// functions of higher-order operators indented under it, `return` last. Symbolic sizes read `[n + 1, 3]`.
+/// Returns a graph of either form as text that reads like code. Each operation is a line such as `%3: float32[8, 3] =
+/// mul(%1, %2)`. The functions of higher-order operators are indented under it, and `return` is last. Symbolic sizes
+/// read `[n + 1, 3]`.
 VARVE_COLD inline std::string to_string(graph_view const& g) {
   std::string s;
   if (g.sizes.regions) detail::print_region(s, g, 0, "");
   return s;
 }
 
-/// `std::cout << g`, of either form.
+/// Writes `to_string(g)` to a stream, for a graph of either form: `std::cout << g`.
 template <class Traits, class G>
   requires std::is_same_v<G, graph> || std::is_base_of_v<graph_questions<G>, G>
 std::basic_ostream<char, Traits>& operator<<(std::basic_ostream<char, Traits>& out, G const& g) {
@@ -136,7 +139,8 @@ std::basic_ostream<char, Traits>& operator<<(std::basic_ostream<char, Traits>& o
   return out;
 }
 
-/// A graph of either form in the DOT language of Graphviz; the functions of higher-order operators are clusters.
+/// Returns a graph of either form in the DOT language of Graphviz. The functions of higher-order operators are
+/// clusters.
 VARVE_COLD inline std::string to_dot(graph_view const& g) {
   std::string s = "digraph varve {\n  node [shape=plaintext];\n";
   if (g.sizes.regions) detail::dot_region(s, g, 0, "  ");

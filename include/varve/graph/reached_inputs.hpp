@@ -5,16 +5,16 @@
 #include <cstdint>
 
 /// @file
-/// By which of its inputs each result of a graph may be differentiated. Sets of inputs are masks, bit j for input j; of
-/// inputs behind the 64th nothing is known.
+/// Determines with respect to which of its inputs each result of a graph can be differentiated. Sets of inputs are
+/// masks, with bit j for input j. Inputs after the 64th are not tracked.
 namespace varve::detail {
 
 using input_masks = list<std::uint64_t>;
 
 inline input_masks masks_of_results(graph const& g, region const& f, input_masks const& given);
 
-/// The sets of the results of an operator with functions. One that does not say what its functions are given has
-/// results that are made of every operand.
+/// Returns the input sets of the results of an operator with functions. If the operator does not declare which operands
+/// its functions receive, every result depends on every operand.
 inline input_masks masks_of_call(graph const& g, node const& nd, input_masks const& operands) {
   std::uint64_t all = 0;
   for (auto const m : operands) all |= m;
@@ -44,10 +44,10 @@ inline input_masks masks_of_call(graph const& g, node const& nd, input_masks con
   for (std::size_t k = 0; k < carried && k < r.size(); ++k) r[k] |= in[k];
   return r;
 }
-/// The sets of the results of a function that is given values of such sets. What goes through integers and truth values
-/// does not count.
+/// Returns the input sets of the results of a function whose inputs have the sets `given`. Dependence through integers
+/// and booleans does not count.
 inline input_masks masks_of_results(graph const& g, region const& f, input_masks const& given) {
-  auto const at = [&](int n) { return static_cast<std::size_t>(n - f.node_first); }; // edges stay in the function
+  auto const at = [&](int n) { return static_cast<std::size_t>(n - f.node_first); }; // edges stay within the function
   input_masks of(static_cast<std::size_t>(f.node_count), 0);
   list<input_masks> calls(static_cast<std::size_t>(f.node_count), input_masks());
   auto const mask = [&](int n) { return of[at(n)] | of[at(memory_of(g, n))]; };
@@ -76,8 +76,8 @@ inline input_masks masks_of_results(graph const& g, region const& f, input_masks
   for (int k = 0; k < f.result_count; ++k) r.push_back(mask(g.results[static_cast<std::size_t>(f.result_first + k)]));
   return r;
 }
-/// The sets of the results of a graph, where its input `first + k` is operand `first + captured[k]` of a call; bit j
-/// for operand j.
+/// Returns the input sets of the results of a graph whose input `first + k` is operand `first + captured[k]` of a call.
+/// Bit j stands for operand j.
 template <class Order>
 input_masks reached_inputs(graph const& g, Order const& captured, int first) {
   region const& program = g.regions[0];

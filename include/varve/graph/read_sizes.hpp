@@ -8,9 +8,10 @@
 #include <bit>
 
 /// @file
-/// Symbolic sizes of graphs: two graphs of one function, written for two sets of samples, are read back as one. Where
-/// sizes and attributes of the two differ it has entries of its table (`graph::expressions`). What computes with sizes,
-/// as some passes do, has the graph for the samples again (`at_sample`), and its results are read back (`on_samples`).
+/// Symbolic sizes of graphs. One function is traced for two sets of sample sizes, and the two graphs are read back as
+/// one. Sizes and attributes in which the two differ become entries of its table (`graph::expressions`). Some passes
+/// compute with sizes. They receive the graph for the samples again (`at_sample`), and their results are read back
+/// (`on_samples`).
 namespace varve {
 namespace loop {
 namespace detail {
@@ -19,7 +20,7 @@ constexpr bool same_bits(double a, double b) {
 }
 } // namespace detail
 
-/// Adds what is not asked yet.
+/// Adds a guard unless the list contains it.
 constexpr void add_guard(list<size_guard>& guards, size_guard const& g) {
   for (size_guard const& o : guards)
     if (o.is == g.is && known_equal(o.left, g.left) && known_equal(o.right, g.right) && known_equal(o.unless, g.unless))
@@ -27,17 +28,17 @@ constexpr void add_guard(list<size_guard>& guards, size_guard const& g) {
   guards.push_back(g);
 }
 
-/// Collects what two graphs or plans ask of the symbolic sizes.
+/// A collector of the conditions that two graphs or plans impose on the symbolic sizes.
 struct guard_reader {
   size_reader& sizes;
   list<size_guard>& guards;
 
-  /// What two plans decided by their sizes.
+  /// Adds the conditions on sizes on which the decisions of two plans depend: the values must be at least 0.
   constexpr void asked(list<index_t> const& first, list<index_t> const& second) {
     for (std::size_t k = 0; k < first.size(); ++k) at_least_0(first[k], second[k]);
   }
-  /// That no size is negative, slices lie inside, loops have something to walk through, and what `amax` reduces is not
-  /// empty where it has a result.
+  /// Adds the conditions that no size is negative, that slices stay inside, and that loops have at least one step. Axes
+  /// that `amax` reduces must not be empty where its result has elements.
   constexpr void graphs(graph const& a, graph const& b) {
     list<operator_class> const what = identify(a);
     for (std::size_t k = 0; k < a.nodes.size(); ++k) nodes(a, b, static_cast<std::ptrdiff_t>(k), what[k]);
@@ -69,7 +70,7 @@ private:
       at_least_0(s[2] - s[1], t[2] - t[1]), at_least_0(s[1], t[1]);
     } else if (what == operator_class::scan) {
       at_least_0(n.at[1][0] - 1, m.at[1][0] - 1);
-    } else if (what == operator_class::convolution) { // has places, and a field
+    } else if (what == operator_class::convolution) { // result and input are not empty
       for (int d = 2; d < n.out.sizes.n; ++d)
         at_least_0(n.out.sizes[d] - 1, m.out.sizes[d] - 1), at_least_0(operand(a, n)[d] - 1, operand(b, m)[d] - 1);
     } else if (what == operator_class::amax || what == operator_class::amin || what == operator_class::argmax) {
@@ -81,7 +82,8 @@ private:
 };
 
 namespace detail {
-/// Makes the first of two graphs the graph of both: its numbers that differ from those of the other become entries.
+/// A reader that merges two graphs into the first: its numbers that differ from those of the other become entries of
+/// its table.
 struct graph_reader {
   graph& a;
   graph const& b;
@@ -136,7 +138,7 @@ private:
     sizes.read(x.out.sizes, y.out.sizes);
     for (int k = 0; k < x.at.count; ++k) sizes.read(x.at.fact[k], y.at[k]);
     if (x.op != &sym_numel_handle || is_run_time(x.at[0][0])) return;
-    x.op = &constant_handle, x.value = static_cast<double>(x.at[0][0]), x.at = {}; // no symbol has a part in it
+    x.op = &constant_handle, x.value = static_cast<double>(x.at[0][0]), x.at = {}; // it depends on no symbol
   }
 };
 } // namespace detail
@@ -153,20 +155,20 @@ constexpr loop::symbol_names names_of(graph_view const& g) {
       r.names[r.count++] = e.b.number();
   return r;
 }
-/// What the expressions of a graph are for samples.
+/// The values of the expressions of a graph for a set of samples.
 constexpr size_numbers sampled_sizes(graph_view const& g, int point) {
   if (names_of(g).count > loop::max_symbols)
     refuse::argument_is_invalid("graph", "there are samples for six symbolic sizes only");
   return {g.expressions, g.expressions + g.sizes.expressions, loop::samples[point]};
 }
-/// Are its sizes made of symbols by more than sums and products?
+/// True if some size is computed from symbols by more than sums and products.
 constexpr bool has_quotients(graph_view const& g) {
   for (std::size_t k = 0; k < g.sizes.expressions; ++k)
     if (size_op const op = g.expressions[k].op; op != size_op::symbol && op != size_op::sum && op != size_op::product)
       return true;
   return false;
 }
-/// A graph with samples in the place of its symbols.
+/// Returns a graph with samples in place of its symbols.
 constexpr graph at_sample(graph const& g, int point) {
   size_numbers const sizes = sampled_sizes(g, point);
   graph r = g;
@@ -187,16 +189,17 @@ constexpr void refuse_sizes(char const* what, loop::sized_problem p) {
                                       "of two, nor, where sizes are divided, one that the graph had before; give one "
                                       "of the symbols a number in the specs");
 }
-/// The graph that a pass which computes with sizes makes of one with symbolic sizes.
+/// Applies a pass that computes with sizes to a graph with symbolic sizes: on both sets of samples, then reads the
+/// results back as one graph.
 template <class Pass>
 constexpr graph on_samples(char const* name, graph const& g, Pass pass) {
-  graph const first = at_sample(g, 0), second = at_sample(g, 1); // named, as graphs are: g++ 12 loses temporaries
+  graph const first = at_sample(g, 0), second = at_sample(g, 1); // named, as all graphs are: g++ 12 loses temporaries
   graph a = pass(first, 0);
   graph const b = pass(second, 1);
   loop::symbol_names const names = names_of(g);
   loop::size_reader sizes(names.count, names.names);
   size_view const old(g.expressions.data());
-  if (has_quotients(g)) { // and so on: (n*m) // (n - 1) is m + 1 at samples
+  if (has_quotients(g)) { // only sizes known before: at the samples (n*m) // (n - 1) equals m + 1
     sizes.only_known = true;
     size_numbers const x = sampled_sizes(g, 0), y = sampled_sizes(g, 1);
     for (std::size_t k = 0; k < g.expressions.size(); ++k) {

@@ -5,9 +5,9 @@
 
 namespace varve {
 
-/// The schema of a recorded call of a higher-order operator: `schema_of(g, node)`, as of the call itself. Its results
-/// are those of its function, getitem nodes name them. `value_error` for other nodes, whose operators have one schema
-/// for all calls (`op_table::schema`).
+/// Returns the schema of a recorded call of a higher-order operator, as of the call itself: `schema_of(g, node)`. Its
+/// results are those of its function, which getitem nodes select. Throws `value_error` for other nodes; their operators
+/// have one schema for all calls (`op_table::schema`).
 template <class N>
   requires std::is_same_v<N, node>
 operator_schema schema_of(graph_view const& g, N const& n) {

@@ -5,7 +5,7 @@
 
 namespace varve {
 
-/// What is wrong with a graph; `fine` converts to true.
+/// What is wrong with a graph.
 enum class flaw : unsigned char {
   fine,
   operator_missing,
@@ -22,7 +22,7 @@ enum class flaw : unsigned char {
   attributes_malformed
 };
 
-/// Verdict on a graph: the flaw and the node it was found at.
+/// The result of `verify`: the flaw and the node where it was found. Converts to true if there is no flaw.
 struct verdict {
   flaw what = flaw::fine;
   int node = -1;
@@ -30,10 +30,10 @@ struct verdict {
 };
 
 namespace detail {
-/// The numbers that sizes are checked with: none, or two sets of samples.
+/// The numbers with which symbolic sizes are checked: none, or two sets of samples.
 struct checked_sizes {
   size_numbers at[2]{};
-  bool admitted[2] = {true, true}; // do the guards of the graph hold for the samples?
+  bool admitted[2] = {true, true}; // whether the guards of the graph hold for the samples
 
   constexpr explicit checked_sizes(graph_view const& g) {
     for (int k = 0; k < 2; ++k) {
@@ -48,7 +48,8 @@ struct checked_sizes {
       for (extent s : n.at[k]) r = r && at[0].knows(s);
     return r;
   }
-  /// `f(attributes, operands, result)` for what they are, or for both sets of samples. Before its callers, for clang.
+  /// True if `f(attributes, operands, result)` holds for the recorded sizes or, if these are symbolic, for every set of
+  /// samples that the guards admit. Defined before its callers because clang requires it.
   template <class F>
   constexpr bool holds(node const& n, list<meta> const& in, F const& f) const {
     if (at[0].empty()) return f(n.at, in.data(), n.out);
@@ -62,27 +63,29 @@ struct checked_sizes {
     }
     return r;
   }
-  /// Does the shape rule of an operator agree with its meta?
+  /// True if the shape rule of an operator agrees with the recorded meta.
   constexpr bool fits(node const& n, list<meta> const& in) const {
     return holds(
         n, in, [&](attributes const& a, meta const* x, meta const& out) { return n.op->shape(a, x, n.count) == out; });
   }
-  /// Are attributes as the operator writes them?
+  /// True if the attributes are as the operator writes them.
   constexpr bool writes(node const& n, list<meta> const& in) const {
     return holds(n, in, [&](attributes const& a, meta const* x, meta const&) { return n.op->checked(a, x) == a; });
   }
 };
 } // namespace detail
 
-/// Checks a graph of either form: operands come before their users and belong to the same region, arities fit,
-/// attributes are as operators write them, every operator's own shape rule agrees with the recorded meta, placeholders
-/// come first and are arguments that there are, constants have elements, symbolic sizes are expressions of the graph's
-/// table; these fit for two sets of samples, if its guards admit them. `static_assert(verify(g))` is an ordinary test.
+/// Checks a graph of either form: `static_assert(verify(g))` is an ordinary test.
+///
+/// Operands must come before their users and belong to the same region, and arities must fit. Attributes must be as
+/// operators write them. Every operator's own shape rule must agree with the recorded meta. Placeholders must come
+/// first and refer to existing arguments, and constants must have elements. Symbolic sizes must be expressions of the
+/// graph's table. They must fit for each of two sets of samples that its guards admit.
 constexpr verdict verify(graph_view g) {
   int const nodes = static_cast<int>(g.sizes.nodes);
   list<meta> in;
   detail::checked_sizes const sizes(g);
-  list<char> number(g.sizes.nodes, 0); // plain numbers and what is computed of them alone, which raise no dtype
+  list<char> number(g.sizes.nodes, 0); // plain numbers and values computed from them alone, which raise no dtype
   for (region const* at = g.regions; at != g.regions + g.sizes.regions; ++at) {
     region const& r = *at;
     if (r.node_first < 0 || r.node_first + r.node_count > nodes || r.result_first < 0 ||

@@ -9,7 +9,7 @@
 #include <limits>
 
 /// @file
-/// What `flex_attention` is, in operators: of whatever values, with the matrix of scores.
+/// `flex_attention` as a formula in operators. It works on every kind of value and computes the whole matrix of scores.
 namespace varve {
 
 namespace detail {
@@ -37,7 +37,7 @@ constexpr void check_attention_mask(dims const& mask, dims const& q, dims const&
   if (mask[2] < q[2] || mask[3] < k[2])
     refuse::argument_is_invalid("flex_attention", "block_mask is for shorter sequences; make one for these");
 }
-/// Nothing can carry a derivative through a truth value: a capture that asks for one is a mistake (OH-18).
+/// Refuses captures of `mask_mod` that require a gradient: no derivative passes through a truth value.
 template <class C>
 constexpr void check_mask_captures(C const& captures) {
   tree_for_each(
@@ -49,7 +49,8 @@ constexpr void check_mask_captures(C const& captures) {
       captures);
 }
 
-/// Heads of the query that share a head of the key, one behind the other: {batch, heads of key, rows, features}.
+/// Returns the sizes {batch, heads of key, rows, features}, in which the query heads that share a key head follow one
+/// another.
 inline constexpr auto rows_of_key_heads = [](dims const& q, dims const& k) {
   return dims{q[0], k[1], k[1] == 0 ? q[2] : q[1] / k[1] * q[2], q[3]};
 };
@@ -60,7 +61,8 @@ inline constexpr auto score_rows = [](dims const& q, dims const& k) {
 };
 inline constexpr auto attention_sizes = [](dims const& q, dims const& v) { return dims{q[0], q[1], q[2], v[3]}; };
 
-/// A row of scores as exponentials, their sum, and what was subtracted before: a row of -inf alone is one of zeros.
+/// Returns the exponentials of each row of scores, their sum, and the value subtracted before. A row that is -inf
+/// throughout becomes a row of zeros.
 template <value X>
 constexpr auto exponentials(X const& x) {
   auto const shifted = [](auto const& v) {
@@ -74,7 +76,7 @@ constexpr auto exponentials(X const& x) {
   };
   return unless_empty(x, shifted, of_nothing);
 }
-/// The order of strides of the query for a result (OH-18): from the greatest to the smallest.
+/// Returns the result in the stride order of the query, from the greatest stride to the smallest.
 template <class T>
 T in_order_of(T const& like, T const& y) {
   if (like.is_wrapped() || like.is_contiguous() || like.strides().n != y.dim()) return y;
@@ -87,7 +89,7 @@ T in_order_of(T const& like, T const& y) {
   for (int k = 0; k < order.n; ++k) back[static_cast<int>(order[k])] = k;
   return permute(contiguous(permute(y, order)), back);
 }
-/// What is put in the place of a function of positions: one of all scores, as `over(scores)`.
+/// A replacement for a function of positions that is applied to all scores at once, as `over(scores)`.
 template <class F>
 concept function_of_scores = requires(F const& f, tensor const& x) { f.over(x); };
 
@@ -130,7 +132,7 @@ struct attention_formula {
       return where(allowed, scores, -std::numeric_limits<double>::infinity());
     }
   }
-  /// The result, the sums of exponentials, and what was subtracted before.
+  /// Returns the result, the sums of exponentials, and the values subtracted before.
   template <class Q, class K, class V, class F, class M, class S>
   static constexpr auto parts(Q const& q, K const& k, V const& v, F const& score_mod, M const& block_mask,
                               S const& scale, bool enable_gqa) {

@@ -18,24 +18,25 @@
 #include <vector>
 
 /// @file
-/// `flex_attention` of tensors without the matrix of scores, where nothing watches but eager autograd: by
-/// `kernel::attend`, with `score_mod` and `mask_mod` as programs of blocks that run on each tile.
+/// `flex_attention` of tensors without the matrix of scores, for calls that only eager autograd observes. It uses
+/// `kernel::attend`, with `score_mod` and `mask_mod` as block programs that run on each tile.
 ///
-/// Both are traced at every call, on one tile, so that they mean what they mean at that call; the plans of the graphs
-/// are kept. Tiles that nobody may look at are skipped. What is no program of a tile (functions that draw, write, call
-/// kernels without plans, or whose captures want a gradient) is left to the formula.
+/// Both functions are traced at every call, on one tile, so that they have the meaning that they have at that call. The
+/// plans of the graphs are cached. Tiles that are masked completely are skipped. The formula handles what cannot be a
+/// program of a tile: functions that draw random numbers, write, call kernels without plans, or have captures that
+/// require a gradient.
 namespace varve::detail {
 
-/// A function of the positions of a tile: {1, 1, attention_rows, attention_cols}.
+/// A program for a function of the positions of a tile, which has the shape {1, 1, attention_rows, attention_cols}.
 template <class Of = tensor>
 struct tile_program {
   dependent<graph, Of> traced{};
   dependent<std::shared_ptr<loop::prepared const>, Of> plan{};
-  boxed_args captured{}; // behind the arguments, row-major
+  boxed_args captured{}; // follow the arguments, row-major
   bool by_batch_or_head = false;
 
   explicit operator bool() const { return plan != nullptr; }
-  /// Arguments are tiles, then b, h, q, k.
+  /// Runs the program. The arguments are tiles, then b, h, q, k.
   template <class T>
   void run(std::initializer_list<void const*> own, void* out) const {
     void const* in[16];
@@ -49,12 +50,13 @@ struct tile_program {
     return own;
   }
 };
-/// Is every operator one that a plan makes part of its loops?
+/// True if a plan can make every operator of the graph part of its loops.
 bool is_tile_function(graph const& g);
-/// The plan of a graph; those of the last ones are kept.
-template <class G> // so that nothing is compiled for it where there is no attention
+/// Returns the plan of a graph. The plans used last are cached.
+template <class G> // a template, so that nothing is compiled where there is no attention
 std::shared_ptr<loop::prepared const> plan_of_tile(G const& g);
-/// The positions of the tile that begins at a row and a column; what lies outside are the last ones.
+/// The positions of the tile that begins at a given row and column. Positions outside of the matrix are replaced by the
+/// last valid ones.
 struct tile_positions {
   static constexpr index_t rows = kernel::attention_rows, cols = kernel::attention_cols;
   std::int64_t batch = 0, head = 0, query[rows], key[cols];
@@ -63,7 +65,7 @@ struct tile_positions {
     for (index_t c = 0; c < cols; ++c) key[c] = (std::min)(j + c, keys - 1);
   }
   static dims sizes() { return {1, 1, rows, cols}; }
-  /// ... as tensors, which share nothing with it.
+  /// Appends the positions as tensors, which share no memory with this object.
   template <class T>
   void push_to(boxed_args& x) const {
     auto const vector = [](std::int64_t const* from, index_t n) {
@@ -81,7 +83,8 @@ T zeros_of(dims const& sizes, dtype t) {
   std::memset(r.raw(), 0, static_cast<std::size_t>(r.numel() * itemsize(t)));
   return r;
 }
-/// The program of `f(tiles..., b, h, q, k)`, of `Tiles` tiles of a dtype; none where it has none.
+/// Returns the program of `f(tiles..., b, h, q, k)` for `Tiles` tiles of a dtype, or an empty one if f cannot be a
+/// program.
 template <int Tiles, class F>
 auto trace_tile(F const& f, dtype tiles, dtype result, tile_positions const& at) {
   using T = dependent<tensor, F>;
@@ -110,15 +113,15 @@ auto trace_tile(F const& f, dtype tiles, dtype result, tile_positions const& at)
     r.traced = std::move(g);
     return r;
   };
-  return attempt<error>(traced, [](error const&) { return tile_program<T>(); }); // the formula says what is wrong
+  return attempt<error>(traced, [](error const&) { return tile_program<T>(); }); // the formula reports the error
 }
 
-/// What changes scores, and where they may be looked at.
+/// The programs of `score_mod` and of `mask_mod`.
 template <class Of = tensor>
 struct attention_functions {
-  tile_program<Of> score, mask, both; // both: scores, -inf where the mask says no
+  tile_program<Of> score, mask, both; // both: scores, with -inf where the mask is false
 };
-/// A program over all scores in operators, tile by tile: for derivatives of gradients.
+/// Applies a program to all scores, tile by tile, in operators. It serves derivatives of gradients.
 template <class Of>
 struct over_all_tiles {
   tile_program<Of> const& f;
@@ -193,11 +196,12 @@ private:
   static constexpr std::size_t tile_bytes = static_cast<std::size_t>(M * N) * sizeof(T);
   functions const& f_;
   program const* pull_;
-  std::vector<dependent<kernel::attention_span, T>> const& known_; // of all tiles, where it is the same for all heads
+  // of all tiles, if the mask is the same for all heads
+  std::vector<dependent<kernel::attention_span, T>> const& known_;
   index_t queries_, keys_;
   loop::scratch_block memory_;
 
-  /// Of m rows and n columns.
+  /// Evaluates the mask on a tile of m rows and n columns.
   kernel::attention_span seen(index_t m, index_t n) {
     unsigned char any[N] = {}, all[N];
     std::memset(all, 1, sizeof all);
@@ -214,7 +218,7 @@ private:
   }
 };
 
-/// Operands of attention in memory, head by head.
+/// The operands of attention in memory, head by head.
 template <class T>
 struct attention_operands {
   using functions = attention_functions<dependent<tensor, T>>;
@@ -227,7 +231,7 @@ struct attention_operands {
       : q(q_), k(k_), v(v_), scale(scale_), B(size(q, 0)), Hq(size(q, 1)), H(size(k, 1)), L(size(q, 2)), S(size(k, 2)),
         E(size(q, 3)), V(size(v, 3)) {}
   static index_t size(tensor const& t, int axis) { return t.sizes()[axis].number(); }
-  /// The matrix of a batch and head; a batch of one is that of all.
+  /// Returns the matrix of a batch element and head. A batch of size 1 serves all batch elements.
   static kernel::matrix<T const> matrix(tensor const& t, index_t b, index_t h) {
     dims const s = t.strides();
     index_t const from = (size(t, 0) == 1 ? 0 : b) * s[0].number() + h * s[1].number();
@@ -238,7 +242,7 @@ struct attention_operands {
     index_t const g = head_of_key(h);
     return {matrix(q, b, h), matrix(k, b, g), matrix(v, b, g), L, S, E, V};
   }
-  /// The spans of all tiles, of a mask that is the same for all batches and heads.
+  /// Returns the spans of all tiles if the mask is the same for all batch elements and heads, else nothing.
   all_spans spans(functions const& f) const {
     all_spans r;
     if (!f.mask || f.mask.by_batch_or_head) return r;
@@ -251,7 +255,7 @@ struct attention_operands {
   void forward(functions const& f, T* out, T* lse) const {
     constexpr index_t M = kernel::attention_rows;
     auto const known = spans(f);
-    index_t const blocks = (L + M - 1) / M; // of rows, of one head
+    index_t const blocks = (L + M - 1) / M; // of rows, in one head
     loop::share(B * Hq * blocks, 1, B * Hq * L * S, [&](index_t first, index_t last) {
       head_tiles<T> tiles(f, nullptr, known, L, S);
       while (first < last) {
@@ -263,12 +267,12 @@ struct attention_operands {
       }
     });
   }
-  /// `of_lse` may be null; gradients are row-major, those of key and value are added to.
+  /// Computes the gradients. `of_lse` may be null. The gradients are row-major; those of key and value are added to.
   void backward(functions const& f, program const* pull, tensor const& out, tensor const& of_out, T const* lse,
                 T const* of_lse, T* dq, T* dk, T* dv) const {
     auto const known = spans(f);
-    bool const apart = size(k, 0) == B && size(v, 0) == B; // else batches add to the same keys or values
-    index_t const batches = apart ? 1 : B, heads = Hq / H; // that one part adds up
+    bool const apart = size(k, 0) == B && size(v, 0) == B; // else batch elements add to the same keys or values
+    index_t const batches = apart ? 1 : B, heads = Hq / H; // processed by one part
     loop::share(apart ? B * H : H, 1, B * Hq * L * S, [&](index_t first, index_t last) {
       head_tiles<T> tiles(f, pull, known, L, S);
       for (; first < last; ++first)
@@ -287,7 +291,8 @@ struct attention_operands {
   }
 };
 
-/// The gradient of attention by tiles: by tiles again, and where somebody watches that by the formula.
+/// The backward function of attention by tiles. It uses tiles again. It uses the formula if something observes the
+/// backward pass, or if the gradient of `score_mod` cannot be a program.
 template <class T = tensor>
 struct attention_pull {
   std::shared_ptr<attention_functions<T>> f;
@@ -365,7 +370,7 @@ private:
   }
 };
 
-/// Runs it, and has eager autograd record it.
+/// Runs attention by tiles and records it in eager autograd.
 template <class T>
 std::pair<T, T> attend_and_record(T const& q, T const& k, T const& v, std::shared_ptr<attention_functions<T>> const& f,
                                   double scale, bool gqa) {
@@ -380,8 +385,7 @@ std::pair<T, T> attend_and_record(T const& q, T const& k, T const& v, std::share
   }
   bool const any = q.has_history() || k.has_history() || v.has_history();
   if (!any || !is_grad_enabled() || is_inference_mode_enabled()) return {out, lse};
-  for (tile_program<T>* p :
-       {&f->score, &f->mask, &f->both}) // what is captured may be written until the gradient asks for it
+  for (tile_program<T>* p : {&f->score, &f->mask, &f->both}) // captured values may be written before the backward pass
     for (int c = 0; c < p->captured.size(); ++c) p->captured[c] = contiguous_copy(p->captured[c]);
   attention_pull<T> pull{f, scale, gqa, {}};
   std::vector<edge> edges;
@@ -396,10 +400,10 @@ std::pair<T, T> attend_and_record(T const& q, T const& k, T const& v, std::share
   out.set_history(edge(n.to(), 0)), lse.set_history(edge(n.to(), 1));
   return {out, lse};
 }
-/// May tensors go through in tiles?
+/// True if attention of these tensors can be computed in tiles.
 bool fits_tiles(tensor const& q, tensor const& k, tensor const& v);
 
-/// The result and the logarithms, undefined where the formula must be used.
+/// Returns the result and the logarithms of the sums of exponentials; both are undefined if the formula must be used.
 template <class F, class M, class S>
 std::pair<tensor, tensor> attention_by_tiles(tensor const& q, tensor const& k, tensor const& v, F const& score_mod,
                                              M const& block_mask, S const& scale, bool gqa) {
@@ -461,7 +465,7 @@ VARVE_COLD std::shared_ptr<loop::prepared const> plan_of_tile(G const& g) {
     G of;
     std::shared_ptr<loop::prepared const> plan;
   };
-  static std::vector<kept> all; // what was asked for last comes first
+  static std::vector<kept> all; // most recently used first
   static spin_lock lock;
   constexpr std::size_t most = 64;
   {

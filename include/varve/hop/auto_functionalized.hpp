@@ -6,13 +6,13 @@
 #include <varve/interpreter/functional_core.hpp>
 
 /// @file
-/// Operators of programs that write into an operand and have no functional form: where writes become values
-/// (`functionalize`, the functional mode, programs ahead of time), each call is one of a function that writes into a
-/// copy of the operand (OH-10). To include this header is to allow it.
+/// Functional forms of user operators that write into an operand and have no functional variant. `functionalize`, the
+/// functional mode and ahead-of-time programs turn writes into values; there, each such call becomes a call of a
+/// function that writes into a copy of the operand. Including this header enables this.
 namespace varve {
 
-/// Can calls of an operator of this schema be made functional by themselves (OH-11)? It writes into an argument at
-/// least; its results are fresh tensors, none that shares memory with an argument, and no list of them.
+/// True if calls of an operator with this schema can be made functional automatically. It must write into at least one
+/// argument. Its results must be new tensors: no list of tensors, and none that shares memory with an argument.
 inline bool can_auto_functionalize(operator_schema const& s) {
   bool fits = s.mutates();
   for (auto const& a : s.arguments) fits = fits && (a.mutated || a.alias.empty());
@@ -21,7 +21,7 @@ inline bool can_auto_functionalize(operator_schema const& s) {
 }
 
 namespace detail {
-/// What an operator writes into its first operand, whose place a copy takes.
+/// Returns what an operator writes into its first operand, computed on a copy of that operand.
 template <class T = tensor>
 T written_into_copy(boxed_op const& op, boxed_args const& x) {
   boxed_function const region = [table = op.table, at = *op.at](boxed_args const& a) {

@@ -13,22 +13,22 @@
 namespace varve {
 
 namespace detail {
-/// 0, 1, ..., n - 1 as int64, in the world of `like`.
+/// Returns 0, 1, ..., n - 1 as int64, as the kind of value that `like` is.
 template <class L, class N>
 constexpr auto indices(L const& like, N const& n) {
   if constexpr (is_ints<N> && !dynamic_value<L> && !traced_value<L>) return arange<std::int64_t, N::to_dims()[0]>();
   else return backend<typename decltype(base_tag<L>())::type>::arange(base_value(like), to_dims(n));
 }
-/// `f` mapped along those of the four indices whose entry is 0, and along the `Before` arguments that stand before
-/// them; the `After` arguments behind them are one for all.
+/// Maps `f` along those of the four indices whose entry is 0, and along the `Before` arguments that precede them. The
+/// `After` arguments that follow the indices are not mapped.
 template <int Before, int After, auto Batch, auto Head, auto Query, auto Key, class F>
 constexpr auto along(F const& f) {
   return [&]<std::size_t... B, std::size_t... A>(std::index_sequence<B...>, std::index_sequence<A...>) {
     return vmap(f, in_dims<(static_cast<void>(B), 0)..., Batch, Head, Query, Key, (static_cast<void>(A), none)...>);
   }(std::make_index_sequence<Before>{}, std::make_index_sequence<After>{});
 }
-/// `f(x..., b, h, q, k)`, a function of single elements, at all positions of four vectors of indices. `x` are of these
-/// sizes; what `f` declares to capture follows the indices (OH-19).
+/// Applies `f(x..., b, h, q, k)`, a function of single elements, at all positions given by four index vectors. `x` have
+/// the sizes of these positions. Declared captures of `f` follow the indices.
 template <class F, class B, class H, class Q, class K, class... X>
 constexpr auto at_positions(F const& f, B const& b, H const& h, Q const& q, K const& k, X const&... x) {
   constexpr int before = sizeof...(X);
@@ -39,7 +39,7 @@ constexpr auto at_positions(F const& f, B const& b, H const& h, Q const& q, K co
   auto const over_all = along<before, after, 0, none, none, none>(over_heads);
   return std::apply([&](auto const&... c) { return over_all(x..., b, h, q, k, c...); }, captures_of(f));
 }
-/// ... at every position of `sizes`: {batch, heads, queries, keys}.
+/// Applies `f(x..., b, h, q, k)` at every position of `sizes`, which are {batch, heads, queries, keys}.
 template <class F, class L, class S, class... X>
 constexpr auto at_all_positions(F const& f, L const& like, S const& sizes, X const&... x) {
   auto const count = [&](auto at) { return indices(like, on_dims(at, sizes)); };
@@ -54,7 +54,8 @@ inline constexpr auto check_block_mask = [](dims const& sizes, dims const& block
     refuse::argument_is_invalid("create_block_mask", "batch, heads, lengths and block sizes must be positive numbers");
   return dims{1};
 };
-/// Sizes of a mask that is filled up to whole blocks, of queries first, then of keys as well; and as blocks.
+/// Rounds a length up to whole blocks. The functions below give the sizes of a mask padded to whole blocks, of queries
+/// or of both queries and keys, and the sizes split into blocks.
 inline constexpr auto up_to = [](extent n, extent block) { return (n + block - 1) / block * block; };
 inline constexpr auto whole_query_blocks = [](dims const& s, dims const& block) {
   return dims{s[0], s[1], up_to(s[2], block[0]), s[3]};
@@ -72,16 +73,17 @@ constexpr auto mask_at(M const& mask_mod, S const& sizes) {
 }
 } // namespace detail
 
-/// What `flex_attention` may look at: the function that says it, for `sizes` {batch, heads, queries, keys} in which 1
-/// batch or head stands for all of them. Asked for its blocks it evaluates the function. Made by `create_block_mask`.
+/// The mask of `flex_attention`: a function that says which key each query may attend to, for `sizes` {batch, heads,
+/// queries, keys}. A batch or head size of 1 stands for all. Member functions that report blocks evaluate the function.
+/// Made by `create_block_mask`.
 template <class F, class S, class B>
 struct block_mask {
   [[no_unique_address]] F mask_mod;
   [[no_unique_address]] S sizes;
   [[no_unique_address]] B block_size;
 
-  /// A truth value for every block {batch, heads, blocks of queries, blocks of keys}: is there something to look at?
-  /// Costs a truth value for every element.
+  /// Returns a truth value for every block, in shape {batch, heads, blocks of queries, blocks of keys}: true if the
+  /// block allows at least one position. Computes a truth value for every element.
   constexpr auto to_dense() const {
     auto const all = on_dims([](dims const& s) { return s; }, sizes);
     auto const by_query = on_dims(detail::whole_query_blocks, all, block_size);
@@ -93,9 +95,10 @@ struct block_mask {
     auto const filled = slice_backward(slice_backward(allowed, by_query, rows), whole, columns);
     return gt(sum(reshape(filled, on_dims(detail::as_blocks, whole, block_size)), ints<3, 5>{}), 0);
   }
-  /// How many blocks of keys there are for each block of queries, as int64: {batch, heads, blocks of queries}.
+  /// Returns the number of key blocks for each block of queries, as int64 in shape {batch, heads, blocks of queries}.
   constexpr auto kv_num_blocks() const { return sum(to_dense(), ints<3>{}); }
-  /// How much of the matrix lies in blocks with nothing to look at, in percent; below 0 where blocks reach beyond it.
+  /// Returns the percentage of the matrix that lies in blocks without an allowed position. It can be negative if blocks
+  /// extend beyond the matrix.
   constexpr double sparsity() const {
     auto const count = sum(kv_num_blocks());
     double blocks = 0;
@@ -106,18 +109,19 @@ struct block_mask {
   }
 };
 
-/// The truth values `mask_mod(b, h, q, kv)` of all positions of `sizes` {B, H, Q_LEN, KV_LEN}: a tensor, or for
-/// `shape<...>` an array (`create_mask`).
+/// Returns the truth values `mask_mod(b, h, q, kv)` at all positions of `sizes` {B, H, Q_LEN, KV_LEN}: a tensor, or an
+/// array if `sizes` is `shape<...>` (`create_mask`).
 template <class F, class S>
 constexpr auto create_mask(F const& mask_mod, S const& sizes) {
   return detail::mask_at(mask_mod, detail::as_fact(sizes));
 }
 
-/// `create_block_mask(mask_mod, B, H, Q_LEN, KV_LEN, BLOCK_SIZE = 128)` for tensors, `create_block_mask(mask_mod,
-/// shape<B, H, Q_LEN, KV_LEN>, shape<queries, keys of a block>)` for static values: a query at position `q` of batch
-/// `b` and head `h` may look at the key at `kv` where `mask_mod(b, h, q, kv)` is true. The arguments are int64 values
-/// of rank 0 and the function is mapped over them, so that it cannot branch on them. `none` for B or H is 1, which
-/// stands for all of them. A mask serves sequences that are shorter, too. Errors: sizes below 1 (`value_error`).
+/// Creates the mask of `flex_attention`. For tensors call `create_block_mask(mask_mod, B, H, Q_LEN, KV_LEN, BLOCK_SIZE
+/// = 128)`. For static values call `create_block_mask(mask_mod, shape<B, H, Q_LEN, KV_LEN>, shape<queries, keys of a
+/// block>)`. The query at position `q` of batch element `b` and head `h` may attend to the key at `kv` if `mask_mod(b,
+/// h, q, kv)` is true. The arguments are int64 values of rank 0, and the function is mapped over them, so it cannot
+/// branch on them. `none` for B or H means 1, which stands for all. A mask also serves shorter sequences. Throws
+/// `value_error` if a size is below 1.
 template <class F, fact S, fact B = ints<128, 128>>
 constexpr auto create_block_mask(F const& mask_mod, S const& sizes, B const& block_size = {}) {
   (void)on_dims(detail::check_block_mask, sizes, block_size);
@@ -134,11 +138,12 @@ constexpr auto create_block_mask(F const& mask_mod, B const& batch, H const& hea
   return create_block_mask(mask_mod, dims{given(batch), given(heads), q_len, kv_len}, dims{block_size, block_size});
 }
 
-/// Everything may be looked at.
+/// A mask that allows every position.
 inline constexpr auto noop_mask = [](auto const& b, auto const&, auto const&, auto const&) { return eq(b, b); };
 
 namespace detail {
-/// Where `All` of some functions hold, or any. What each of them declares to capture comes as one tuple.
+/// Combines masks: true where all of the functions are true if `All`, else where any is true. The declared captures of
+/// each function are passed as one tuple.
 template <bool All, class... F>
 struct joined_masks {
   [[no_unique_address]] std::tuple<F...> masks;
@@ -164,13 +169,13 @@ constexpr auto join_masks(F const&... f) {
 }
 } // namespace detail
 
-/// The positions that all of the functions allow; those that one of them allows.
+/// Returns a mask of the positions that all of the functions allow.
 template <class... F>
   requires(sizeof...(F) > 0)
 constexpr auto and_masks(F const&... f) {
   return detail::join_masks<true>(f...);
 }
-/// A mask that admits what one of several does.
+/// Returns a mask of the positions that at least one of the functions allows.
 template <class... F>
   requires(sizeof...(F) > 0)
 constexpr auto or_masks(F const&... f) {

@@ -5,28 +5,28 @@
 #include <varve/hop/drawing_function.hpp>
 
 /// @file
-/// `cond` on tensors: operands come in packs of run-time size and functions are erased, else the rules are those of
-/// `rules<cond_t>`.
+/// `cond` on tensors. Operands come in packs of run-time size and the types of functions are erased; otherwise the
+/// rules are those of `rules<cond_t>`.
 namespace varve {
 
 namespace detail {
 template <class = void>
 higher_order_operator& cond_operator();
 
-/// Has a predicate one value for all transforms? Then the branch can run as C++ would run it.
+/// True if the predicate has one value for all transforms. The branch can then be chosen as by a C++ `if`.
 inline bool is_decided(tensor const& p) {
-  if (p.is_wrapped() && is_traced(p.layer())) return false; // the program would be the one for this value
+  if (p.is_wrapped() && is_traced(p.layer())) return false; // the program would be valid for this value only
   if (p.is_wrapped()) return p.sizes() == p.inner().sizes() && is_decided(p.inner());
   return p.has_data() && !trace_layer::is_traced_by_mode(p);
 }
 
-/// A call with its functions; calling it lowers from the layer `self`.
+/// A call of `cond` with its functions. Calling it continues below the layer `self`.
 struct boxed_cond : boxed_forms {
   using tag = cond_t;
   static constexpr char const* backward_name = "CondBackward";
   boxed_function on_true, on_false;
   layer* self = nullptr;
-  /// The functions without the state of the generator, where that is an operand of theirs.
+  /// The functions without the generator state, if that state is one of their operands.
   boxed_function bare_true{}, bare_false{};
 
   boxed_cond(boxed_function t, boxed_function f, layer* l = nullptr)
@@ -36,7 +36,7 @@ struct boxed_cond : boxed_forms {
   boxed_cond drawing() const {
     boxed_cond r(closed_function{drawing_fn{on_true}}, closed_function{drawing_fn{on_false}}, self);
     r.bare_true = on_true, r.bare_false = on_false;
-    r.reach.push_back(0); // by the state of the generator nothing is differentiated
+    r.reach.push_back(0); // no derivative by the generator state
     for (auto const of : reach) r.reach.push_back(of << 1);
     return r;
   }
@@ -56,7 +56,7 @@ struct boxed_cond : boxed_forms {
   }
 };
 
-/// The rules of `cond`, one per interpreter, from the text they share with static values.
+/// The rules of `cond`, one per interpreter, instantiated from the source that they share with static values.
 template <class = void>
 class boxed_cond_operator : public higher_order_operator {
 public:
@@ -109,7 +109,7 @@ private:
             if (metadata_alone) return on_true;
             if (is_decided(p)) return static_cast<bool>(p) ? on_true : on_false;
             return around.beneath(
-                [&] { return where(as_condition(p), on_true, on_false); }); // a transform below the trace maps it
+                [&] { return where(as_condition(p), on_true, on_false); }); // a transform below maps it
           },
           [&](trace_layer& on_true, trace_layer& on_false) {
             around.beneath([&] {
@@ -134,20 +134,20 @@ private:
 #if VARVE_DEFINES
 template <class T>
 higher_order_operator& cond_operator() {
-  static auto* const op = new boxed_cond_operator<T>; // outlives every call
+  static auto* const op = new boxed_cond_operator<T>; // never destroyed, so that it outlives every call
   (void)&known_from_start<&cond_operator<T>>;
   return *op;
 }
 #endif
 
-/// Does anything watch the call but transforms?
+/// True if nothing but transforms observes the call: no trace and no mode.
 inline bool only_transforms_watch() {
   for (layer const* l = this_thread_state.transforms.top; l; l = l->below)
     if (l->kind->is_trace()) return false;
   return this_thread_state.excluded.empty() &&
          (this_thread_state.included - dispatch_key_set(dispatch_key::transform)).empty();
 }
-/// A plain number that is a result is a value as others are.
+/// Returns t; a plain number as a result becomes an ordinary value.
 inline tensor no_number(tensor const& t) { return t.defined() && t.is_number() && !t.is_wrapped() ? t.alias() : t; }
 template <class T, class F, class... X>
 auto cond_on_tensors(tensor const& pred, T const& true_fn, F const& false_fn, X const&... x) {
@@ -166,7 +166,7 @@ auto cond_on_tensors(tensor const& pred, T const& true_fn, F const& false_fn, X 
     if (only_transforms_watch() && is_decided(pred) && !subclass)
       return tree_map(no_number,
                       static_cast<bool>(pred) ? Y(tensors_of(true_fn(x...))) : Y(tensors_of(false_fn(x...))));
-    Y last{}; // the structure of the results: of a vector the functions alone know it
+    Y last{}; // the structure of the results: the size of a vector is known to the functions only
     auto const box = [&last]<class G>(G const& f) -> boxed_function {
       return [&f, &last](boxed_args const& a) {
         return [&]<std::size_t... K>(std::index_sequence<K...>) {
@@ -182,7 +182,7 @@ auto cond_on_tensors(tensor const& pred, T const& true_fn, F const& false_fn, X 
 }
 } // namespace detail
 
-/// The boxed `cond`: rules for further interpreters, modes and subclasses are registered on it.
+/// Returns the boxed operator of `cond`, on which rules for further interpreters, modes and subclasses are registered.
 template <class = void>
 higher_order_operator& cond_operator() {
   return detail::cond_operator<>();

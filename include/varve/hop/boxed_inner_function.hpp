@@ -14,15 +14,15 @@
 #include <varve/transform/dynamic_scope.hpp>
 
 /// @file
-/// The functions of higher-order operators on tensors, as run-time interpreters hand them down, and the recording of
-/// such calls.
+/// The functions of higher-order operators on tensors, in the form that run-time interpreters pass to lower layers, and
+/// the recording of such calls.
 ///
-/// A run-time `grad` keeps graphs of the functions, not the user's closures.
+/// A run-time `grad` stores graphs of the functions, not the user's closures.
 namespace varve {
 
 namespace detail {
-/// Runs a function on duals: (primals..., tangents...) to the same of its results. The layer is put back around what
-/// runs, so that what it captures of it is alive.
+/// Runs a function on duals: it maps (primals..., tangents...) to the primals and tangents of the results. The layer is
+/// put back on the stack meanwhile, so that captured values of the layer are valid.
 struct boxed_dual_fn {
   layer* self;
   boxed_function f;
@@ -46,18 +46,18 @@ struct boxed_dual_fn {
     lowered const off;
     return joined(d.primal, full(d));
   }
-  /// Tangents, zeros where there are none.
+  /// Returns the tangents, with zeros for missing ones.
   template <class D>
   static boxed_args full(D const& d) {
     return tree_map([](auto const& p, auto const& t) { return t.defined() ? t : tensor(detail::constant_zeros(p)); },
                     d.primal, d.tangent);
   }
 };
-/// Runs a function on operands some of which are mapped; every result comes out mapped.
+/// Runs a function on operands of which some are mapped. Every result is returned as mapped.
 struct boxed_batched_fn {
   layer* self;
   boxed_function f;
-  std::vector<bool> mapped; // which operands are
+  std::vector<bool> mapped; // whether each operand is mapped
   template <class P>
   P operator()(P const& x) const {
     reentered const on(this_thread_state.transforms, *self);
@@ -75,8 +75,8 @@ struct boxed_batched_fn {
     return r;
   }
 };
-/// (operands, cotangents of the results, of which those of floating ones that are used are read) to the cotangents of
-/// the operands, by running the function again in reverse mode.
+/// Maps (operands, cotangents of the results) to the cotangents of the operands, by running the function again in
+/// reverse mode. Of the cotangents only those of used floating results are read.
 struct boxed_pull_fn {
   boxed_function f;
   int operands;
@@ -105,20 +105,21 @@ struct boxed_pull_fn {
   }
 
 private:
-  /// Branches of which data choose one give gradients that lie in one order.
+  /// Returns the gradient in row-major order, so that branches chosen by data return gradients of the same layout.
   template <class T>
   static T by_rows(T const& g) {
     if (!g.object() || g.is_contiguous() || trace_layer::is_traced_by_mode(g)) return g;
     return contiguous(g);
   }
 };
-/// What rules of calls with functions are written in, on tensors: functions handed down, and packs taken apart.
+/// The building blocks in which the rules of calls with functions are written, on tensors: wrapping functions and
+/// splitting packs.
 struct boxed_forms {
   used_results used{};
-  list<std::uint64_t> reach{}; // of the functions, where they are graphs: `reached_inputs`
+  list<std::uint64_t> reach{}; // of the functions if they are graphs: `reached_inputs`
   void close_used() const {}
   bool reaches(int operand) const { return reach.empty() || used.reach(reach, operand); }
-  /// Hands a call on: below the layer that processes it, if one does.
+  /// Passes a call on, below the layer that processes it if there is one.
   template <class Call, class... P>
   static boxed_args call_below(layer const* self, Call const& call, boxed_args const& first, P const&... packs) {
     boxed_args x = first;
@@ -154,15 +155,15 @@ struct boxed_forms {
     return tree_map(close, part(y, 0, y.size() / 2), part(y, y.size() / 2, y.size()));
   }
 };
-/// Which operators write into what a function was given: a graph's own inputs, and those of the functions in it. Null
-/// where none does.
+/// The names of operators that write into inputs of a graph (`own`) and of the functions in it (`inner`). Null if there
+/// is none.
 struct operand_writes {
   char const* own = nullptr;
   char const* inner = nullptr;
 };
 inline operand_writes writes_into_operands(graph const& g) {
   operand_writes r;
-  std::vector<bool> given_copy(g.nodes.size(), false); // placeholders of functions that are given a copy
+  std::vector<bool> given_copy(g.nodes.size(), false); // placeholders of functions that receive a copy
   for (node const& nd : g) {
     if (!nd.op->writes_copy) continue;
     region const& f = g.regions[static_cast<std::size_t>(nd.regions_first)];
@@ -179,24 +180,25 @@ inline operand_writes writes_into_operands(graph const& g) {
   }
   return r;
 }
-/// A function as a graph, whether it draws random numbers, and what writes into operands.
+/// A function as a graph, whether it draws random numbers, and the operators that write into its operands.
 struct traced_function {
   boxed_function call;
   bool draws;
   operand_writes writes;
-  list<std::uint64_t> reach; // `reached_inputs`
+  list<std::uint64_t> reach; // from `reached_inputs`
 
-  /// A level would take what is written for what it was. Loops find themselves what their steps write into.
+  /// Refuses writes, because a level would use the written value as if it were the original. Loops detect on their own
+  /// what their steps write into.
   void refuse_writes(bool is_step = false) const {
     if (char const* const op = writes.inner ? writes.inner : is_step ? nullptr : writes.own)
       refuse::argument_is_invalid(op, "the function of a higher-order operator writes into its operand, or into "
                                       "what it captures; return the new value instead");
   }
 };
-/// A function as a graph, traced on the operands below the layer that is at work: it keeps nothing of the user's
-/// closure, which may be gone when the gradient is taken. What the function captures joins `captures`, which stand
-/// behind the operands of the graph's function. `hidden` layers see nothing of it. It is run for `lanes`. `around`: the
-/// trace that is at work, if there is one.
+/// Traces a function as a graph, on the operands below the current layer. The graph refers to nothing in the user's
+/// closure, which may be gone when the gradient is computed. What the function captures is appended to `captures`,
+/// which follow the operands of the graph's function. `hidden` layers do not see the trace. The function is run for
+/// `lanes`. `around` is the current trace, if there is one.
 template <class On = void>
 traced_function traced(boxed_function const& f, boxed_args const& x, boxed_args& captures, int hidden = 1,
                        tensor const& lanes = {}, trace_layer const* around = nullptr) {
@@ -228,15 +230,16 @@ traced_function traced(boxed_function const& f, boxed_args const& x, boxed_args&
     return {closed_function{std::move(run)}, random, writes, std::move(reach)};
   };
   generator const before = default_generator;
-  if (!VARVE_HAS_EXCEPTIONS()) return attempt(true); // nothing can end a trace that should have copied
+  // without exceptions a trace that should have copied cannot be stopped
+  if (!VARVE_HAS_EXCEPTIONS()) return attempt(true);
   return detail::attempt<trace_layer::write_met>([&] { return attempt(false); },
                                                  [&](trace_layer::write_met const&) {
                                                    default_generator = before;
                                                    return attempt(true);
                                                  });
 }
-/// The pullback of a recorded call: the cotangents of all operands at once (HO-12). What it was called with must be as
-/// it was.
+/// The pullback of a recorded call: it computes the cotangents of all operands at once. The arguments of the call must
+/// not have been modified since.
 template <class Op, class T = tensor>
 struct boxed_hop_pull {
   Op op;
@@ -274,21 +277,21 @@ struct boxed_hop_pull {
         for (int k = 0; k < r.size(); ++k)
           if (!o.reaches(k)) r[k] = T();
       return r;
-    }(op); // no return type to be deduced here
+    }(op); // so that no return type is deduced here
   }
   void release() { pred = y = operands = boxed_args(); }
   static constexpr bool released = true; // its values are freed
 };
-/// A run-time `grad` that records such calls.
+/// A run-time `grad` level that records calls of higher-order operators.
 template <class = void>
 struct recording_level : dynamic_level {
   template <class I, class Op,
-            class Y> // not boxed_args const& y: compilers instantiate what does not depend on a parameter, used or not
+            class Y> // not boxed_args: compilers instantiate what depends on no parameter, even if unused
   boxed_args record_hop(I const&, Op op, Y const& y, boxed_args const& p, boxed_tracked const& t) const {
     if (!t.any || !records()) return y;
     std::vector<edge> edges;
     for (auto const& x : *t.of) edges.push_back(mine(x) ? x.history() : edge());
-    op.self = nullptr; // the pull runs when the layer is gone
+    op.self = nullptr; // the pull runs after the layer is gone
     edge const n =
         edge_to(record_function(boxed_hop_pull<Op>(op, p, y, t.primal), std::move(edges), y.size(), Op::backward_name));
     std::uint32_t k = 0;
@@ -300,7 +303,7 @@ struct recording_level : dynamic_level {
         y);
   }
 };
-/// The tree of tensors that a function returned, plain numbers among them as tensors.
+/// Returns the tree of tensors that a function returned; plain numbers in it become tensors.
 template <class Y>
 auto tensors_of(Y const& y) {
   return tree_map(
@@ -310,7 +313,7 @@ auto tensors_of(Y const& y) {
       },
       y);
 }
-/// The leaves of a tree as operands.
+/// Returns the leaves of a tree as operands.
 template <class Y>
 boxed_args flatten(Y const& y) {
   boxed_args r;

@@ -6,12 +6,13 @@
 #include <cstring>
 
 /// @file
-/// Functions that only some lanes run, on tensors: a layer above the `vmap` tells what such a function makes from what
-/// was there before it, captured tensors included. That is cut where a derivative could be taken, and may not be
-/// written.
+/// Functions that only some lanes run, on tensors. A layer above the `vmap` separates the values that such a function
+/// computes from values that existed before it, including captured tensors. The latter are detached in the other lanes
+/// wherever a derivative could be taken, and may not be written.
 namespace varve::detail {
 
-/// Those of some lanes (undefined: all) for which a predicate holds too: undefined when it is the same for all.
+/// Returns the lanes (undefined = all) in which the predicate also holds. If the predicate is the same for all lanes,
+/// returns `lanes`.
 template <class P>
   requires std::is_same_v<P, tensor>
 P lanes_where(P const& lanes, P const& predicate, bool holds = true) {
@@ -19,7 +20,7 @@ P lanes_where(P const& lanes, P const& predicate, bool holds = true) {
   P const own = holds ? P(ne(predicate, 0)) : P(eq(predicate, 0));
   return lanes.defined() ? P(varve::where(lanes, own, false)) : own;
 }
-/// A loop's condition, if it has one, that does not wait for other lanes.
+/// Returns a loop's condition, if there is one, such that it does not wait for lanes outside of `lanes`.
 template <class T>
   requires std::is_same_v<T, tensor>
 boxed_function for_lanes(boxed_function const& condition, T const& lanes) {
@@ -29,15 +30,16 @@ boxed_function for_lanes(boxed_function const& condition, T const& lanes) {
   };
 }
 
-/// The layer. A value of it is made by the function, or an operand; any other is captured.
+/// The layer that separates values. A value of this layer is an operand or was computed by the function; any other
+/// value is captured.
 template <class On = void>
 struct lanes_layer : layer {
   using T = dependent<tensor, On>;
   T which;                                      // one truth value per lane
-  boxed_args before;                            // what was there, operands first
-  boxed_args seen_as;                           // ... and what the function sees of it
-  std::vector<dependent<std::uint64_t, On>> in; // ... in which function of a function
-  bool differentiable;                          // may derivatives be taken of what the `vmap` computes?
+  boxed_args before;                            // the values that existed before, operands first
+  boxed_args seen_as;                           // the values of `before` as the function sees them
+  std::vector<dependent<std::uint64_t, On>> in; // the function, inside this one, that saw each value of `before`
+  bool differentiable;                          // whether derivatives of what the `vmap` computes may be taken
   bool grad_mode = this_thread_state.grad_mode; // around the call
   static layer_kind const own_kind;
 
@@ -47,7 +49,7 @@ struct lanes_layer : layer {
   }
   static bool is_watched(varve::layer const* l) {
     while (l && l->kind->role == layer_role::vmap) l = l->below;
-    return l || trace_layer::mode_at_work(); // who runs the graph may take derivatives
+    return l || trace_layer::mode_at_work(); // the graph may be differentiated when it is run
   }
   bool mine(T const& t) const { return t.defined() && t.is_wrapped() && t.layer() == id; }
   T wrap(T const& t) const { return t.defined() && !t.is_number() ? T::wrap(t, id, level, {}, {}, t.sizes()) : t; }
@@ -59,14 +61,15 @@ struct lanes_layer : layer {
     return tree_map([&](T const& t) { return open(t); }, x);
   }
   static bool requires_grad(T const& t) { return t.is_wrapped() ? requires_grad(t.inner()) : t.has_history(); }
-  /// A name for the layers below: what is computed while the body of a loop inside is traced is a value there alone.
+  /// Returns an id of the layers below. A value computed while tracing the body of an inner loop is valid only in that
+  /// body.
   static std::uint64_t function_at_work() {
     std::uint64_t r = 0;
     for (varve::layer const* l = this_thread_state.transforms.top; l; l = l->below)
       r = (r ^ l->id) * 0x9E3779B97F4A7C15u;
     return r;
   }
-  /// What was there before, as the function sees it. The layer is off its stack.
+  /// Returns a value that existed before, as the function sees it. Must be called while this layer is off the stack.
   T seen(T const& t) {
     if (!t.defined() || t.is_number()) return t;
     std::uint64_t const here = function_at_work();
@@ -74,7 +77,8 @@ struct lanes_layer : layer {
       if (before[k].is(t) && in[static_cast<std::size_t>(k)] == here) return seen_as[k];
     before.push_back(t);
     in.push_back(here);
-    set_grad_enabled const as_called(grad_mode); // the function may first ask for it in a scope of its own
+    // the function may use the value first inside a grad-mode scope of its own
+    set_grad_enabled const as_called(grad_mode);
     seen_as.push_back(has_derivatives(t.dtype()) && (differentiable || requires_grad(t)) ? T(cut_elsewhere(which, t))
                                                                                          : t);
     return seen_as[seen_as.size() - 1];
@@ -110,7 +114,8 @@ struct lanes_layer : layer {
     T const y = op(in);
     return writes ? x[0] : self.wrap(y);
   }
-  /// A higher-order operator: the same one level below. A loop does not wait for lanes that do not run it.
+  /// Processes a higher-order operator by calling it one level below. A loop does not wait for lanes that do not run
+  /// it.
   static boxed_args process_hop(layer& l, boxed_hop const& call, boxed_args const& x) {
     auto& self = static_cast<lanes_layer&>(l);
     std::vector<boxed_function> functions;
@@ -126,7 +131,7 @@ struct lanes_layer : layer {
     }
     return self.below(x, call.name(), call.with(std::move(functions)));
   }
-  /// A call with functions of its own, one level below.
+  /// Runs a call whose functions are wrapped for this layer, one level below.
   template <class Call>
   boxed_args below(boxed_args const& x, char const* name, Call const& call) {
     lowered const off;

@@ -3,11 +3,12 @@
 #include <varve/hop/wrap.hpp>
 
 /// @file
-/// The operator that calls of `hop/auto_functionalized.hpp` become. To include this header allows none.
+/// The operator to which `hop/auto_functionalized.hpp` converts calls. Including this header alone does not enable that
+/// conversion.
 namespace varve {
 
-/// Tag of the operator: a call whose function writes into its first operand, of which it is given a copy. It stays one:
-/// fused programs refuse it, and so do derivatives by its operands.
+/// Tag of the operator: a call whose function writes into its first operand and receives a copy of that operand. It is
+/// never replaced by its function: fused programs refuse it, and so do derivatives by its operands.
 struct auto_functionalized_t : detail::plain_call {
   static constexpr auto op_name = "auto_functionalized", backward_name = "AutoFunctionalizedBackward";
   static constexpr bool is_call = false, writes_copy = true;

@@ -17,7 +17,7 @@ struct cond_t {
 };
 
 namespace detail {
-/// The results of both branches must be of one shape and dtype.
+/// Requires that the results of both branches have the same shape and dtype.
 template <class U, class V>
 constexpr void require_alike(U const& u, V const& v) {
   if constexpr (is_ints<decltype(shape_of(u))> && is_ints<decltype(shape_of(v))>) {
@@ -30,8 +30,8 @@ constexpr void require_alike(U const& u, V const& v) {
 }
 } // namespace detail
 
-/// `cond` with its two functions: what interpreters process. They map the functions and call the operator again one
-/// level below (HO-12).
+/// `cond` with its two functions, as interpreters process it. They wrap the functions and call the operator again one
+/// level below.
 template <class T, class F>
 struct cond_call {
   using tag = cond_t;
@@ -42,12 +42,12 @@ struct cond_call {
   template <class... P>
   constexpr void close_used(P const&...) const {}
   static constexpr bool reaches(int) { return true; }
-  /// The call of other functions.
+  /// Returns the call with other functions.
   template <class A, class B>
   static constexpr auto with(A const& a, B const& b) {
     return cond_call<A, B>{a, b};
   }
-  // What the rules below are written in; tensors have their own forms (`boxed_cond.hpp`).
+  // The forms in which the rules below are written; tensors have their own (`boxed_cond.hpp`).
   template <class I, class A>
   static constexpr auto dual_fn(I const& in, A const& f) {
     return detail::dual_trees_fn<I, A>{in, f};
@@ -76,7 +76,7 @@ struct cond_call {
   static constexpr auto spread(A const& f, std::tuple<X...> const& x) {
     return std::apply(f, x);
   }
-  /// The trees of values and of tangents to that of the results, closed as pairs.
+  /// Combines the tree of primals and the tree of tangents of the results into one tree, closed as pairs.
   template <class Y, class A>
   static constexpr auto split_pairs(Y const& y, A const& close) {
     return tree_map(close, y.first, y.second);
@@ -93,9 +93,9 @@ struct cond_call {
 template <class T, class F>
 inline constexpr bool is_hop<cond_call<T, F>> = true;
 
-/// How each interpreter takes a `cond` whose predicate it cannot decide. The predicate is operand 0. One text for both
-/// worlds: the functions are wrapped by `dual_fn`, `pull_fn` and `batched_fn`, of which tensors have their own forms
-/// (`boxed_cond.hpp`).
+/// How each interpreter processes a `cond` whose predicate it cannot decide. The predicate is operand 0. Static values
+/// and tensors share this source: functions are wrapped by `dual_fn`, `pull_fn` and `batched_fn`, which have separate
+/// versions for tensors (`boxed_cond.hpp`).
 template <>
 struct rules<cond_t> {
   template <class I, class Op, class P, class... X>
@@ -113,7 +113,7 @@ struct rules<cond_t> {
       return in.record_hop(in, op, y, pp.primal, t...);
     }(in.open_tracked(p), in.open_tracked(x)...);
   }
-  /// Cotangents of all operands at once: the call again, with each branch replaced by its pullback.
+  /// Computes the cotangents of all operands at once: the same call, with each branch replaced by its pullback.
   template <class Op, class P, class X, class... G>
   static constexpr auto pull(Op const& op, P const& p, X const& x, G const&... g) {
     return op.spread(
@@ -155,7 +155,7 @@ struct rules<cond_t> {
 };
 
 namespace detail {
-/// The operands, and what closures capture.
+/// Returns the operands followed by the captures of both closures.
 template <class T, class F, class... X>
 constexpr auto with_captures_of(T const& t, F const& f, X const&... x) {
   return std::tuple_cat(std::tuple<X...>(x...), captures_of(t), captures_of(f));
@@ -175,7 +175,7 @@ constexpr auto branch(bool p, T const& t, F const& f, X const&... x) {
     return p ? lift(t(x...)) : lift(f(x...));
   }
 }
-/// Is a mode at work on one of the leaves?
+/// True if a mode is active on one of the leaves.
 template <class V>
 consteval bool is_watched() {
   if constexpr (is_tree_node<V>)
@@ -185,7 +185,8 @@ consteval bool is_watched() {
   else if constexpr (value<V>) return contains_mode<V>();
   else return false;
 }
-/// A branch whose captures are operands of the call: the leaves of the tuple `C`, behind the first `N` and `From` more.
+/// A branch whose captures are operands of the call: the leaves of the tuple `C`, which follow the first `N` operands
+/// and `From` more.
 template <std::size_t N, std::size_t From, class C, class F>
 struct branch_on_captures {
   [[no_unique_address]] F f;
@@ -201,7 +202,7 @@ template <std::size_t N, std::size_t From, class C, class F>
 constexpr branch_on_captures<N, From, C, F> on_captures(F const& f) {
   return {f};
 }
-/// Are all leaves of a tree values?
+/// True if all leaves of a tree are values.
 template <class C>
 consteval bool holds_values() {
   if constexpr (is_tree_node<C>)
@@ -210,14 +211,14 @@ consteval bool holds_values() {
     }(std::type_identity<elements_of<C>>{});
   else return value<C>;
 }
-/// What a `closure` of values, or of trees of them, captures; of other functions nothing that could be an operand.
+/// Returns the captures of a `closure` if all of them are values or trees of values. Returns an empty tuple for other
+/// functions.
 template <class F>
 constexpr auto captured_values(F const& f) {
   if constexpr (holds_values<decltype(captures_of(f))>()) return captures_of(f);
   else return std::tuple<>{};
 }
-/// Captures of the branches become operands, so that whatever happens to operands happens to them: they are lifted,
-/// mapped, differentiated.
+/// Turns captures of the branches into operands, so that they are lifted, mapped and differentiated as operands are.
 template <class T, class F, class P, class... X>
 constexpr auto cond_with_captures(P const& pred, T const& true_fn, F const& false_fn, X const&... x) {
   using on_true = decltype(captured_values(true_fn));
@@ -227,7 +228,7 @@ constexpr auto cond_with_captures(P const& pred, T const& true_fn, F const& fals
     return cond_call<T, F>{true_fn, false_fn}(pred, x...);
   } else {
     auto const bare = []<class C>(auto const& g,
-                                  std::type_identity<C>) -> auto const& { // what is no closure of values stays as it is
+                                  std::type_identity<C>) -> auto const& { // keeps other functions
       if constexpr (leaf_count<C>() > 0) return without_captures(g);
       else return g;
     };
@@ -240,19 +241,21 @@ constexpr auto cond_with_captures(P const& pred, T const& true_fn, F const& fals
         tree_leaves(std::tuple_cat(captured_values(true_fn), captured_values(false_fn))));
   }
 }
-/// The door to the boxed operator: defined in boxed_cond.hpp.
+/// Runs `cond` by the boxed operator. Defined in boxed_cond.hpp.
 template <class T, class F, class... X>
 auto cond_on_tensors(tensor const& pred, T const& true_fn, F const& false_fn, X const&... x);
 } // namespace detail
 
-/// `cond(pred, true_fn, false_fn, x...)`: true_fn(x...) or false_fn(x...); pred is a bool or a rank-0 value. A
-/// predicate with one value runs one branch; one mapped by `vmap` runs both and selects (CD-16):
-/// neither may write into what was there before, and no derivative comes of lanes that did not choose it; a traced one
-/// becomes a node with two functions, whose captured traced values are inputs (CD-4). Values of transforms that the
-/// functions capture come in as x or by `closure(f, captured...)`. Results: a value or a flat tuple of values, of one
-/// shape and dtype in both branches. A static `grad` keeps the functions until the gradient is taken: let them capture
-/// by value. Equals `pred ? true_fn(x...) : false_fn(x...)`. On tensors every interpreter, mode and subclass is given
-/// the call whole; one without a rule for it refuses with `missing_rule`.
+/// Returns true_fn(x...) if the predicate is true, else false_fn(x...): `cond(pred, true_fn, false_fn, x...)`. `pred`
+/// is a bool or a value of rank 0. If the predicate has one value, one branch runs. If it is mapped by `vmap`, both
+/// branches run and the results are selected; then neither branch may write into values that existed before, and lanes
+/// that did not choose a branch contribute no derivative to it. A traced predicate becomes a node with two functions,
+/// whose captured traced values are inputs.
+///
+/// If the functions use values of transforms, pass them as x or by `closure(f, captured...)`. The result is a value or
+/// a flat tuple of values, with the same shapes and dtypes in both branches. A static `grad` stores the functions until
+/// the gradient is computed, so let them capture by value. On tensors every interpreter, mode and subclass receives the
+/// call as a whole; one without a rule for it throws `missing_rule`.
 template <value P, class T, class F, class... X>
 constexpr auto cond(P const& pred, T const& true_fn, F const& false_fn, X const&... x) {
   if constexpr (number<P>) {

@@ -3,12 +3,12 @@
 #include <varve/hop/wrap_activation_checkpoint.hpp>
 
 /// @file
-/// Functions of higher-order operators that draw random numbers, when a gradient of the call is taken. The state of the
-/// generator becomes a value of the program: the first operand, and the first result. So loops carry it from step to
-/// step and keep it for every step, and the pullback of a step draws what the step drew.
+/// Functions of higher-order operators that draw random numbers, for calls whose gradient is computed. The generator
+/// state becomes a value of the program: the first operand and the first result. Loops then carry and store it for
+/// every step, and the pullback of a step draws the same numbers as the step.
 namespace varve::detail {
 
-/// A function with the state of the generator in front of its operands and of its results.
+/// A function with the generator state as its first operand and its first result.
 struct drawing_fn {
   boxed_function f;
   template <class P>
@@ -20,8 +20,8 @@ struct drawing_fn {
     return checkpoint_operator<>()({region}, x, attributes(dims{0}));
   }
 };
-/// ... and its pullback: (state, operands..., cotangents of the state and of the results) to the cotangents of the
-/// state, which are none, and of the operands.
+/// The pullback of `drawing_fn`. It maps (state, operands..., cotangents of the state and of the results) to the
+/// cotangents of the state, which are zeros, and of the operands.
 struct drawing_pull_fn {
   boxed_function f;
   int operands; // of f

@@ -4,25 +4,29 @@
 
 namespace varve {
 
-/// Asks `flex_attention` for the logarithms of the sums as well.
+/// A tag that makes `flex_attention` return the logarithms of the sums as well.
 inline constexpr struct return_lse_t {
 } return_lse{};
 
-/// `flex_attention(query, key, value, score_mod, block_mask, scale, enable_gqa, return_lse)`: softmax(score) value,
-/// where score = score_mod(query key^T scale, b, h, q, kv), element by element, and -inf where `block_mask` forbids to
-/// look. Query {B, Hq, L, E}, key {B, H, S, E}, value {B, H, S, Ev}; the result is {B, Hq, L, Ev}. From the fourth on
-/// the arguments may be left out or be `none`: `scale` is 1 / sqrt(E) then. With `enable_gqa` Hq is a multiple of H,
-/// and each head of the key serves Hq / H of the query; key and value of batch 1 serve every batch of the query. A row
-/// that may look at nothing is 0. With `return_lse` the result is a pair: the logarithms of the sums of exponentials,
-/// {B, Hq, L}, are second, -inf for rows of nothing.
+/// The attention operator: `flex_attention(query, key, value, score_mod, block_mask, scale, enable_gqa, return_lse)`
+/// computes softmax(score) value. Here score = score_mod(query key^T scale, b, h, q, kv), element by element, and -inf
+/// where `block_mask` is false. The shapes are query {B, Hq, L, E}, key {B, H, S, E} and value {B, H, S, Ev}; the
+/// result is {B, Hq, L, Ev}. Arguments from the fourth on may be omitted or `none`; the default of `scale` is 1 /
+/// sqrt(E). With `enable_gqa`, Hq is a multiple of H, and each key head serves Hq / H query heads. A key and value of
+/// batch size 1 serve every batch element of the query. A row that is masked completely is 0. With `return_lse` the
+/// result is a pair. Its second element holds the logarithms of the sums of exponentials, {B, Hq, L}, which are -inf
+/// for rows masked completely.
 ///
-/// score_mod and mask_mod are functions of single elements, mapped over the indices, int64 (OH-19): they may not branch
-/// on them, and read captured values by `index(bias, h, q, kv)`. Captures are differentiated as all others are; under
-/// static transforms they are declared, `closure(score_mod, bias)`, and arrive behind the indices. score_mod may not
-/// write into its score. A composite: interpreters, traces and `fuse` see what it calls, and it costs the matrix of
-/// scores. Where only eager autograd watches, tensors go through in tiles (`attention_tiles.hpp`).
-/// Errors: shapes that do not fit (`shape_error`), integers or two dtypes (`dtype_error`), a mask for shorter
-/// sequences, declared captures of mask_mod that require a gradient (`value_error`).
+/// score_mod and mask_mod are functions of single elements, mapped over int64 indices. They may not branch on the
+/// indices, and they read captured values by `index(bias, h, q, kv)`. Captures of score_mod are differentiated like
+/// other arguments. Under static transforms they must be declared, as in `closure(score_mod, bias)`, and are passed
+/// after the indices. score_mod may not write into its score.
+///
+/// This is a composite: interpreters, traces and `fuse` see the operators that it calls, and it computes the whole
+/// matrix of scores. When only eager autograd observes tensors, it works in tiles instead (`attention_tiles.hpp`).
+///
+/// Errors: `shape_error` if shapes do not match; `dtype_error` for integers or different dtypes; `value_error` if the
+/// mask is for shorter sequences, or if declared captures of mask_mod require a gradient.
 inline constexpr struct flex_attention_t : composite_operator<flex_attention_t> {
   static constexpr auto op_name = "flex_attention";
   using composite_operator<flex_attention_t>::operator();

@@ -5,8 +5,8 @@
 #include <varve/transform/vjp.hpp>
 
 /// @file
-/// The functions of higher-order operators as interpreters hand them down: on duals, in reverse, on mapped values, with
-/// a mode put back around them.
+/// The functions of higher-order operators in the forms that interpreters pass to lower levels: on duals, in reverse,
+/// on mapped values, or with a mode put back around them.
 namespace varve::detail {
 
 template <class D>
@@ -15,17 +15,19 @@ constexpr auto full_tangent(D const& d) {
   else return d.tangent;
 }
 
-/// Do traced values stand beside static ones?
+/// True if there are both traced and untraced values.
 template <class... V>
 inline constexpr bool some_traced = (traced_value<V> || ...) && !(traced_value<V> && ...);
-/// A static value, numbers included, as a constant of the trace that others belong to.
+/// Returns a static value or number as a constant of the trace to which the others belong. Returns other values
+/// unchanged.
 template <class X, class... O>
 constexpr decltype(auto) all_traced(X const& x, O const&... others) {
   if constexpr ((traced_value<O> || ...) && !traced_value<X>) return as_traced(x, others...);
   else return (x);
 }
 
-/// Runs a function on duals: (primals..., tangents...) to the pair (primal, tangent) of its result.
+/// Runs a function on duals: maps (primals..., tangents...) to the tuple of the primals and the tangents of its
+/// results.
 template <class I, class F>
 struct dual_fn {
   I in;
@@ -46,7 +48,8 @@ struct dual_fn {
   }
 };
 
-/// ... to the pair of the tree of primals and that of tangents: results may be any tree, one value or a tuple of one.
+/// Runs a function on duals: maps (primals..., tangents...) to the pair (tree of primals, tree of tangents) of its
+/// result, which may be any tree.
 template <class I, class F>
 struct dual_trees_fn {
   I in;
@@ -61,13 +64,13 @@ struct dual_trees_fn {
   }
 };
 
-/// Maps (operands..., cotangents of the results, of which those of used ones are read...) to the tuple of cotangents of
-/// the operands, by running the function again in reverse mode.
+/// Maps (operands..., cotangents of the results...) to the tuple of cotangents of the operands, by running the function
+/// again in reverse mode. Only the cotangents of used results are read.
 template <std::size_t N, class F>
 struct pull_fn {
   [[no_unique_address]] F f;
   used_results used{};
-  used_in_steps* watch = nullptr; // told what each call finds
+  used_in_steps* watch = nullptr; // records what each call finds
   template <class... X>
   constexpr auto operator()(X const&... x) const {
     return [&]<std::size_t... K, std::size_t... G>(std::index_sequence<K...>, std::index_sequence<G...>) {
@@ -94,8 +97,8 @@ struct pull_fn {
   }
 };
 
-/// Runs a function on values that an interpreter without payload closes, and opens its result: what a mode puts around
-/// the functions of a call.
+/// Closes the operands by an interpreter without payload, runs a function on them and opens its result. A mode wraps
+/// the functions of a call like this.
 template <class I, class F>
 struct reentering_fn {
   I in;
@@ -105,7 +108,7 @@ struct reentering_fn {
     return tree_map([&](auto const& v) { return in.open_plain(v); }, f(in.close(in, x)...));
   }
 };
-/// Runs a function on operands some of which are mapped; every result comes out mapped.
+/// Runs a function on operands of which some are mapped. Every result is returned as mapped.
 template <class I, class F, class... Flag>
 struct batched_fn {
   I in;

@@ -15,9 +15,10 @@ concept of_any_dtype =
     std::is_same_v<Op, mm_t> || std::is_same_v<Op, add_t> || std::is_same_v<Op, sub_t> || std::is_same_v<Op, mul_t>;
 } // namespace detail
 
-/// `out_dtype(mm, dtype::int32, x, y)`: mm(x, y) as if it had been computed in another dtype, which it has, without an
-/// overflow on the way; one node with a subgraph in graphs (OH-1). Of `mm`, `add`, `sub` and `mul`; others are refused
-/// by the compiler. Operands are converted, so that dtypes that hold less lose what conversions lose.
+/// Computes an operator in another dtype, as in `out_dtype(mm, dtype::int32, x, y)`, so that intermediate results do
+/// not overflow; the result has that dtype. In graphs it is one node with a subgraph. Supports `mm`, `add`, `sub` and
+/// `mul`; other operators are a compile error. The operands are converted first, so a narrower dtype loses what the
+/// conversion loses.
 template <class Op>
 tensor out_dtype(Op const& op, dtype type, tensor const& x, tensor const& y) {
   static_assert(detail::of_any_dtype<Op>, "varve: out_dtype: of mm, add, sub and mul; convert the operands of others");

@@ -4,11 +4,12 @@
 #include <varve/dispatch/boxed.hpp>
 
 /// @file
-/// The operands or results of a higher-order operator as one value, so that its rules are one text for both worlds: a
-/// tuple of static values, whose counts are constants, or `boxed_args`, whose counts are numbers.
+/// The operands or results of a higher-order operator as one value, so that static values and tensors share the source
+/// of its rules. A pack is a tuple of static values, whose counts are constants, or `boxed_args`, whose counts are
+/// numbers.
 namespace varve {
 
-/// A pack as a flat tree.
+/// Applies f to the elements of packs as to a flat tree.
 template <class F, class... P>
   requires(std::is_same_v<P, boxed_args> && ...)
 boxed_args tree_map(F const& f, boxed_args const& a, P const&... p) {
@@ -22,7 +23,7 @@ boxed_args tree_map(F const& f, boxed_args const& a, P const&... p) {
 }
 
 namespace detail {
-/// Is a type `tensor`, or a tree with tensors?
+/// True if a type is `tensor` or a tree that contains tensors.
 template <class X>
 constexpr bool holds_tensors() {
   if constexpr (std::is_same_v<X, tensor>) return true;
@@ -32,7 +33,7 @@ constexpr bool holds_tensors() {
     }(std::type_identity<elements_of<X>>{});
   else return false;
 }
-/// A number of values that the compiler knows; calculated with as if it were an int.
+/// A count that the compiler knows, with the arithmetic of an int.
 template <int N>
 struct count_t : std::integral_constant<int, N> {};
 template <int A, int B>
@@ -60,7 +61,7 @@ constexpr count_t<static_cast<int>(sizeof...(V))> count_of(std::tuple<V...> cons
   return {};
 }
 inline int count_of(boxed_args const& x) { return x.size(); }
-/// One, as a count of the same world.
+/// Returns one, as a count of the same type.
 template <int N>
 constexpr count_t<1> one_of(count_t<N>) {
   return {};
@@ -82,7 +83,7 @@ auto const& first_of(P const& x) {
   return x[0];
 }
 
-/// Operands [from, to) of a call.
+/// Returns operands [from, to) of a call.
 template <class... V, int From, int To>
 constexpr auto part(std::tuple<V...> const& x, count_t<From>, count_t<To>) {
   return [&]<std::size_t... K>(std::index_sequence<K...>) {
@@ -109,7 +110,7 @@ boxed_args joined(boxed_args x, P const&... y) {
   return x;
 }
 
-/// A function of the values in a pack.
+/// Calls a function with the values of a pack.
 template <class F, class... V>
 constexpr auto spread(F const& f, std::tuple<V...> const& x) {
   return call_with(f, x);

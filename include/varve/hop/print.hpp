@@ -14,14 +14,14 @@
 #include <vector>
 
 /// @file
-/// `print` as an operator (`torch.ops.higher_order.print`): what it writes is a part of the program.
+/// `print` as an operator (`torch.ops.higher_order.print`): printing is part of the program.
 namespace varve {
 
 namespace detail {
 inline std::atomic<std::ostream*> print_stream{nullptr};
 inline std::mutex print_lock;
-/// The text of a call, in its attributes, so that a graph needs nothing of the process that made it: {lanes, seven
-/// characters in each of the other entries}.
+/// Encodes the text of a call in its attributes, so that a graph does not depend on the process that created it. The
+/// first entry is the number of axes of lanes; each other entry contains seven characters.
 class print_text {
 public:
   static constexpr int lists = attributes::capacity, entries = lists * max_rank - 1, most = entries * 7;
@@ -48,7 +48,8 @@ public:
     return r;
   }
 };
-/// How many values a text asks for: `{}`, but for `{{` and `}}`, which are braces. -1 for a brace that is neither.
+/// Returns the number of places `{}` for values in a text; `{{` and `}}` stand for braces. Returns -1 if there is any
+/// other brace.
 constexpr int places_in(std::string_view text) {
   int n = 0;
   for (std::size_t k = 0; k < text.size(); ++k) {
@@ -65,7 +66,7 @@ inline void require_places(std::string_view text, int operands) {
     refuse::argument_is_invalid("print", n < 0 ? "a brace in the text stands alone; {} is a value, {{ and }} are braces"
                                                : "the text must have as many {} as there are values behind it");
 }
-/// A line: the text with values in its places.
+/// Writes a line: the text with the values in its places.
 inline void write_line(std::string_view text, std::vector<std::string> const& values) {
   std::string line;
   std::size_t next = 0;
@@ -79,7 +80,7 @@ inline void write_line(std::string_view text, std::vector<std::string> const& va
   std::ostream* const to = print_stream.load(std::memory_order_acquire);
   (to ? *to : std::cout) << line << std::flush;
 }
-/// A number of rank 0 is printed as such, others as tensors are, without a word of gradients.
+/// Returns the text of a value: a number for rank 0, else as tensors are printed, without information about gradients.
 template <class T>
 std::string printed(T const& t) {
   if (t.has_history()) return printed(T(t.detach()));
@@ -103,13 +104,13 @@ inline constexpr char const* print_schemas[] = {
      "int[] rest) -> ()")}; // parenthesized: clang 19 suspects a missing comma between two strings
 } // namespace detail
 
-/// Tag of `print` of `Values` values; in graphs `print.1` of one.
+/// Tag of `print` with `Values` values. In graphs the operator with one value is named `print.1`.
 template <int Values>
 struct print_of_t {
   static constexpr auto op_name = detail::print_names[Values];
 };
-/// Attributes: the text (`detail::print_text`). Mapped operands have the lanes in front; how many axes of lanes there
-/// are is the first number.
+/// The rules of `print`. Its attributes are the text (`detail::print_text`). Mapped operands have the lanes in front;
+/// the first number of the attributes is the number of axes of lanes.
 template <int Values>
 struct rules<print_of_t<Values>> : rule::effect<rules<print_of_t<Values>>, Values> {
   static constexpr bool in_headers = true, takes_compact = true;
@@ -138,7 +139,7 @@ struct rules<print_of_t<Values>> : rule::effect<rules<print_of_t<Values>>, Value
       text[0] = text[0] + 1;
       return expand(bind<print_of_t<Values>>(text, to_dims(op.b), to_dims(op.c))(materialize(o, n)...), to_dims(n));
     } else {
-      return tensor(); // nothing is mapped
+      return tensor(); // no operand, so nothing is mapped
     }
   }
 
@@ -154,7 +155,7 @@ private:
 };
 
 namespace detail {
-/// A static value as transforms that differentiate see it inside.
+/// Returns a static value as a tensor, without the tangents and tapes of the transforms that differentiate it.
 template <class V>
 auto opened_to_print(V const& v) {
   if constexpr (is_seen<V>) {
@@ -174,20 +175,23 @@ void print_now(std::string_view text, T const&... x) {
   attributes const at = print_text::packed(text);
   (void)create(bind<print_of_t<n>>(at[0], at[1], at[2]), x...);
 }
-/// A program that includes this header can read programs that print.
+/// Registers the operators, so that a program that includes this header can read programs that print.
 inline bool const prints_are_known = []<int... Values>(std::integer_sequence<int, Values...>) {
   return (registered_table<print_of_t<Values>, print_text::lists>() && ...);
 }(std::make_integer_sequence<int, 9>{});
 } // namespace detail
 
-/// `print("x = {}, y = {}", x, y)` writes the text, with the values in place of `{}`, and a new line, to the stream
-/// that `print_to` names, the standard output else. It is an operator, an effect with an order (`rule::effect`): graphs
-/// of `make_fx`, programs ahead of time and exported ones keep it, in order with other effects, write whenever they
-/// run, and not while they are traced; `compile` runs such functions operator by operator; fused programs, and what the
-/// compiler traces, refuse it. Values are printed as `grad` and `jvp` see them inside: without tangents; a gradient
-/// that runs a function again does not print again. `vmap` prints once for each lane, in their order, and once where no
-/// value is mapped; in what only some lanes run it is refused. Up to 8 values, tensors, static values or numbers, and
-/// 161 characters. Errors: `value_error` for a text that does not fit the values.
+/// Writes a text, with values in place of `{}`, and a newline: `print("x = {}, y = {}", x, y)`. It writes to the stream
+/// that `print_to` names, by default to the standard output. It accepts up to 8 values (tensors, static values or
+/// numbers) and 161 characters. Throws `value_error` if the text does not match the values.
+///
+/// It is an operator: an effect with an order (`rule::effect`). Graphs of `make_fx`, ahead-of-time programs and
+/// exported programs keep it in order with other effects; they print whenever they run, and not while they are traced.
+/// `compile` runs functions that print operator by operator. Fused programs, and what the compiler traces, refuse it.
+///
+/// Values are printed as `grad` and `jvp` see them inside, without tangents. A gradient that runs a function again does
+/// not print again. `vmap` prints once for each lane, in their order, or once if no value is mapped. In functions that
+/// only some lanes run, printing is refused.
 template <value... X>
   requires(sizeof...(X) <= 8)
 constexpr void print(std::string_view text, X const&... x) {
@@ -198,7 +202,7 @@ constexpr void print(std::string_view text, X const&... x) {
   if constexpr (!traced) detail::print_now(text, detail::opened_to_print(x)...);
 }
 
-/// For its life, `print` writes to this stream, on all threads: `print_to const here(log);`.
+/// Redirects `print` to a stream for the lifetime of this object, on all threads: `print_to const here(log);`.
 class print_to {
 public:
   explicit print_to(std::ostream& to) : before_(detail::print_stream.exchange(&to)) {}

@@ -6,15 +6,14 @@
 #include <varve/trace/region.hpp>
 
 /// @file
-/// Calls of one function that stay calls in graphs (OH-16): `wrap_activation_checkpoint`, and `wrap`,
-/// `invoke_subgraph`, `hints_wrapper`, `strict_mode` (`hop/wrap.hpp`). Operand 0 is no operand of the function: the
-/// state of the generator, or a number that names the call. One attribute says whether the function is what a gradient
-/// runs.
+/// Calls of one function that stay calls in graphs: `wrap_activation_checkpoint`, and `wrap`, `invoke_subgraph`,
+/// `hints_wrapper`, `strict_mode` (`hop/wrap.hpp`). Operand 0 is not an operand of the function: it is the generator
+/// state, or a number that identifies the call. One attribute says whether a gradient runs the function.
 namespace varve {
 
 namespace rule {
-/// Rules of a call: each interpreter hands down a call of what it makes of the function. The gradient keeps the
-/// operands alone.
+/// The rules of such a call. Each interpreter wraps the function and passes the call on. The gradient stores nothing
+/// but the operands.
 struct region_call {
   template <class I, class Op, class P, class X>
   static auto jvp(I const& in, Op const& op, P const& lead, X const& x) {
@@ -47,7 +46,7 @@ namespace detail {
 template <class Tag>
 higher_order_operator& region_operator();
 
-/// A call with its function; calling it lowers from the layer `self`.
+/// A call with its function. Calling it continues below the layer `self`.
 template <class Tag>
 struct boxed_region_call : boxed_forms {
   using tag = Tag;
@@ -65,21 +64,21 @@ struct boxed_region_call : boxed_forms {
   }
 };
 
-/// The state of the generator as the layers below that which is at work see it.
+/// Returns the generator state as seen by the layers below the current one.
 template <class P>
 P rng_state_below() {
   lowered const off;
   return P(get_rng_state());
 }
 
-/// The operator: `Tag::run(lead, again, f, x)` is what it does where nobody watches.
+/// The operator. `Tag::run(lead, again, f, x)` is its behavior when no interpreter observes the call.
 template <class Tag>
 class region_operator_rules : public higher_order_operator {
   using pack = boxed_args;
 
 public:
   region_operator_rules() : region_operator_rules(Tag::op_name, &hop_handle<Tag>) {}
-  /// An operator of a name that tells calls apart, of which graphs have nodes of their own.
+  /// Creates an operator with a name of its own; graphs represent it by the node `node`.
   explicit region_operator_rules(char const* name, op_handle const* node = nullptr)
       : higher_order_operator(name, Tag::signature, node) {
     mark_passing();
@@ -91,14 +90,14 @@ public:
     shared("vmap",
            [](auto const& in, auto const& op, auto const& p, auto const& x) { return rules<Tag>::vmap(in, op, p, x); });
     shared("grad", [](auto const& in, auto op, auto const& p, auto const& x) {
-      if constexpr (requires { Tag::writes_copy; }) // what it writes is no operand
+      if constexpr (requires { Tag::writes_copy; }) // what it writes is not an operand
         if (auto const t = in.open_tracked(x); !t.any) return op(p, t.primal);
       pack captures, primal;
       for (auto const& t : x) primal.push_back(in.mine(t) ? t.inner() : t);
       auto const f = traced(op.f, primal, captures);
       f.refuse_writes();
       op.f = f.call;
-      if constexpr (requires { Tag::with_state(op); }) // its gradient draws what it drew
+      if constexpr (requires { Tag::with_state(op); }) // the gradient draws the same numbers
         if (f.draws)
           return varve::rule::region_call::grad(recording_level<>{in}, Tag::with_state(op), rng_state_below<pack>(),
                                                 joined(x, captures));
@@ -116,7 +115,7 @@ private:
                                     [](auto const&, auto const& only, auto const&) { return only; });
     }
   };
-  /// Operand 0 has no part in any transform.
+  /// Returns operand 0 below the level; no transform acts on it.
   template <class In>
   static tensor opened_lead(In const& in, tensor const& lead) {
     if (!in.mine(lead)) return lead;
@@ -137,18 +136,18 @@ private:
 template <class Tag>
 higher_order_operator& region_operator() {
   if constexpr (requires { Tag::template in_library<>(); }) return Tag::template in_library<>();
-  static auto* const op = new region_operator_rules<Tag>; // outlives every call
+  static auto* const op = new region_operator_rules<Tag>; // never destroyed, so that it outlives every call
   (void)&known_from_start<&region_operator<Tag>>;
   return *op;
 }
 
-/// Runs a function that returns tensors, or numbers, which become tensors.
+/// Runs a function that returns tensors or numbers; numbers become tensors.
 template <class F, class... X>
 boxed_args run_region(boxed_call const& c, boxed_args const& in) {
   auto const x = arguments_with<X...>(c.trees, in);
   return results_of(c, tensors_of(call_with(*static_cast<F const*>(c.function), x)));
 }
-/// The call as a function of the tensors that are defined among its arguments.
+/// Returns the call as a function of those of its arguments that are defined tensors.
 inline boxed_function region_of(boxed_call const& c) {
   return [&c](boxed_args const& defined) {
     boxed_args in = c.arguments;
@@ -164,8 +163,8 @@ inline boxed_args operands_of(boxed_call const& c) {
     if (t.defined()) r.push_back(t);
   return r;
 }
-/// A call of `f` on trees of arguments as one of a function of tensors: `call` is given that function and the tensors
-/// among the arguments, and gives what the function gave.
+/// Turns a call of `f` on trees of arguments into a call of a function of tensors. `call` receives that function and
+/// the tensors among the arguments, and returns the function's results.
 template <class Call, class F, class... X>
 auto call_of_trees(Call const& call, F const& f, X const&... x) {
   if constexpr (std::is_function_v<F>) {

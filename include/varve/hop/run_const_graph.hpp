@@ -10,9 +10,9 @@ struct run_const_graph_t : detail::plain_call {
   static constexpr auto op_name = "run_const_graph", backward_name = "RunConstGraphBackward";
 };
 
-/// `run_const_graph(g, x)`: what a graph of `make_fx` gives of constants, by operators; in traces one node with the
-/// graph as its function, so that who reads the program can compute it once (OH-15). Derivatives are those of the
-/// graph. Errors: those of `interpret`.
+/// Runs a graph of `make_fx` on constants, operator by operator. Traces record one node with the graph as its function,
+/// so that a consumer of the program can compute it once. Derivatives are those of the graph. Throws the errors of
+/// `interpret`.
 template <class T = tensor>
 std::vector<T> run_const_graph(graph const& g, std::vector<T> const& x) {
   auto const run = [&g](std::vector<T> const& in) {

@@ -7,19 +7,20 @@
 #include <varve/op/where.hpp>
 
 /// @file
-/// Functions that only some lanes of a `vmap` are to run: the branches of a `cond` whose predicate is mapped, and the
-/// steps of loops of which some lanes are done. They run for all lanes, and what the others get is thrown away. So it
-/// has to be harmless: no derivative may come of it (0 * inf is NaN), nothing may be written, no loop may wait for
-/// them.
+/// Functions that only some lanes of a `vmap` should run: the branches of a `cond` whose predicate is mapped, and the
+/// steps of loops in which some lanes are finished. They run for all lanes, and the results of the other lanes are
+/// discarded. The extra work must be harmless: it may contribute no derivative (0 * inf is NaN) and may write nothing,
+/// and no loop may wait for the other lanes.
 namespace varve::detail {
 
-/// Is it known that no derivative is taken of a static value below the `vmap`s that see it?
+/// True if it is known that no derivative of a static value is taken below the `vmap`s that see it.
 template <class V>
 inline constexpr bool only_mapped = level_of<V> == 0 && !is_proxy_base<base_of<V>> && !is_tensor_base<base_of<V>>;
 template <class Lv, class N, class V, class Extra>
 inline constexpr bool only_mapped<seen<vmap_interpreter<Lv, N>, V, Extra>> = only_mapped<V>;
 
-/// The interpreter of a static `vmap`, in a function that only some of its lanes run: loops do not wait for the others.
+/// The interpreter of a static `vmap` inside a function that only some of its lanes run. Loops do not wait for the
+/// other lanes.
 template <class I, class P>
 struct some_lanes_of : I {
   [[no_unique_address]] P which; // one truth value for each lane, as seen below the `vmap`
@@ -43,13 +44,13 @@ struct some_lanes_of : I {
   constexpr auto lift(V const& v) const {
     return in_these_lanes(I::lift(v));
   }
-  /// A value of the `vmap` as the function sees it; any other as it is.
+  /// Returns a value of the `vmap` as the function sees it; returns any other value unchanged.
   template <class V>
   constexpr auto in_these_lanes(V const& v) const {
     if constexpr (at_level<V, I::level>) return this->close(*this, v.value);
     else return v;
   }
-  /// A result of the function, for all lanes.
+  /// Returns a result of the function as a value for all lanes.
   template <class V>
   static constexpr auto in_all_lanes(V const& v) {
     if constexpr (at_level<V, I::level>) return I::close(static_cast<I const&>(v.in), v.value);
@@ -59,7 +60,7 @@ struct some_lanes_of : I {
 template <class I, class P, class V, class Extra>
 inline constexpr bool only_mapped<seen<some_lanes_of<I, P>, V, Extra>> = only_mapped<V>;
 
-/// The lanes for which `which` holds, of those that run what is running.
+/// Returns the interpreter for the lanes in which `which` holds, among the lanes that run the current function.
 template <class I, class P>
 constexpr auto lanes_for(seen<I, P> const& which) {
   return some_lanes_of<I, P>{which.in, which.value};
@@ -70,14 +71,14 @@ constexpr auto lanes_for(seen<some_lanes_of<I, Q>, P> const& which) {
   return some_lanes_of<I, std::remove_const_t<decltype(both)>>{which.in, both};
 }
 
-/// What only some lanes read: a constant to derivatives elsewhere.
+/// Returns x, detached outside of the lanes of `which`, because only these lanes read it.
 template <class P, class X>
 constexpr auto cut_elsewhere(P const& which, X const& x) {
   if constexpr (only_mapped<X> || static_and_not_floating<X>()) return x;
   else return where(which, x, detach(x));
 }
-/// A function of a pack on static or traced values, for the lanes for which `which` holds. What it captures has become
-/// operands.
+/// Runs a function of a pack of static or traced values for the lanes in which `which` holds. Its captures have already
+/// become operands.
 template <class F, class P, class... X>
 constexpr auto on_lanes(F const& f, P const& which, std::tuple<X...> const& x) {
   auto const lanes = lanes_for(which);
@@ -85,7 +86,8 @@ constexpr auto on_lanes(F const& f, P const& which, std::tuple<X...> const& x) {
   return tree_map([&](auto const& y) { return lanes.in_all_lanes(y); },
                   spread(run, tree_map([&](auto const& v) { return cut_elsewhere(which, v); }, x)));
 }
-/// ... on tensors, whatever it captures: `boxed_some_lanes.hpp`.
+/// Runs a function of tensors for the lanes in which `which` holds, with arbitrary captures. Defined in
+/// `boxed_some_lanes.hpp`.
 template <class F, class P>
 boxed_args on_lanes(F const& f, P const& which, boxed_args const& x);
 

@@ -8,11 +8,11 @@
 
 namespace varve {
 
-/// `switch_case(index, std::tuple{f0, f1, f2}, x...)`: the function at `index`, of x: `f0` where it is 0 or less, the
-/// last one where it is beyond the others, as JAX's `switch` has it (OH-17). `index` is an integer, or a value of one
-/// element. What holds of `cond` holds here: one function runs, or all and a selection where `index` is mapped; a
-/// traced index makes conditions within one another; results are of one structure, shape and dtype. Functions: one at
-/// least.
+/// Calls the function at `index` with x: `switch_case(index, std::tuple{f0, f1, f2}, x...)`. An index below 0 selects
+/// the first function and an index that is too large the last one, as in JAX's `switch`. `index` is an integer or a
+/// value with one element. The rules of `cond` apply: one function runs, or all functions run and the results are
+/// selected if `index` is mapped. A traced index becomes nested conditions. All functions must return the same
+/// structure, shapes and dtypes. There must be at least one function.
 template <class I, class... F, class... X>
 constexpr auto switch_case(I const& index, std::tuple<F...> const& branches, X const&... x) {
   static_assert(sizeof...(F) > 0, "varve: switch_case: there must be a function at least");

@@ -7,12 +7,12 @@
 #include <varve/rule/effect.hpp>
 
 /// @file
-/// Effects in functional graphs (OH-7, OH-8): a token, which holds nothing, goes from call to call, so that their order
-/// is one of data, as partitions and other graph programs know it.
+/// Effects in functional graphs. A token without data is passed from call to call, so that the order of effects becomes
+/// a data dependency, which partitions and other graph programs respect.
 namespace varve {
 
-/// Tag of `with_effects`: a call of the effect that is its function, or of one that has effects inside. Operand 0 is
-/// the token; results are the next token and what the call gives.
+/// Tag of `with_effects`: a call of the effect that is its function, or of a call that contains effects. Operand 0 is
+/// the token. The results are the next token and the results of the call.
 struct with_effects_t : detail::plain_call {
   static constexpr auto op_name = "with_effects", backward_name = "WithEffectsBackward";
   static constexpr bool is_call = false;
@@ -20,7 +20,7 @@ struct with_effects_t : detail::plain_call {
   static constexpr hop_signature signature{"(Tensor token, GraphModule effect, Tensor[] operands) -> Tensor[]"};
 };
 
-/// A token: a bool tensor without elements.
+/// The operator that makes a token: a bool tensor without elements.
 inline constexpr struct make_token_t {
   static constexpr auto op_name = "_make_token";
 } make_token_op{};
@@ -32,7 +32,7 @@ struct rules<make_token_t> : detail::factory {
   static constexpr meta shape(attributes const&, meta const*, int) { return {dtype::bool_, dims{0}}; }
   static tensor make(attributes const&) { return tensor::empty(dims{0}, dtype::bool_); }
 };
-/// The end of a token: all that happened before has happened.
+/// The operator that consumes a token: all effects before it have happened.
 inline constexpr struct sink_tokens_t {
   static constexpr auto op_name = "_sink_tokens";
 } sink_tokens_op{};
@@ -53,7 +53,7 @@ inline tensor token() {
   (void)&tokens_are_known;
   return tensor::empty(dims{0}, dtype::bool_);
 }
-/// Writes a graph anew with tokens.
+/// Rewrites a graph with tokens.
 template <class G>
 class token_writer {
 public:
@@ -97,11 +97,11 @@ private:
     n.op = &placeholder_handle, n.out = token_meta(), n.value = number;
     return w_.append(n, nullptr);
   }
-  /// The last argument, in its place among the nodes too.
+  /// Adds the last argument, at its place among the nodes.
   void end_arguments(int inputs) {
     if (forward_ < count_) late_ = argument(inputs + (forward_ > 0));
   }
-  /// The functions of a node stand behind those that are written for calls.
+  /// Adjusts the functions of a node, which come after the functions that are written for calls.
   int later(int n) {
     if (w_.to.nodes[n].regions_count) w_.to.nodes[n].regions_first += count_;
     return n;
@@ -136,7 +136,7 @@ private:
     token = part(mine, 0, token_meta());
     return results_[n] ? mine : part(mine, 1, nd.out);
   }
-  /// The function of a call: the node, and the next token.
+  /// Writes the function of a call: the node, and the next token.
   void write_region(int n) {
     node nd = g_.nodes[n];
     region r;
@@ -165,7 +165,7 @@ private:
       if (p.op == &getitem_handle && g_.edges[p.first] == n && p.at[0][0] == k) return p.out;
     return function_result(n, k);
   }
-  /// ... of a part that nobody takes.
+  /// Returns the shape and dtype of a result that no node reads.
   meta function_result(int n, int k) const {
     node const& nd = g_.nodes[n];
     region const& f = g_.regions[nd.regions_first + nd.regions_count - 1];
@@ -176,15 +176,15 @@ private:
   rewriter w_;
   int count_, forward_;
   int token_ = -1, late_ = -1;
-  list<int> results_, call_of_; // of nodes: how many parts are taken, and the call that stands for them
+  list<int> results_, call_of_; // per node: the number of results read, and the call that replaces it
   list<int> calls_;             // nodes that became calls
 };
 } // namespace detail
 
-/// A graph whose effects are calls by `with_effects`, each with the token that the one before gave (OH-7): the first
-/// argument is a token, and so is the first result. Of a joint graph the first `forward` effects are those of the
-/// forward pass; those of the backward pass have a token of their own, the last argument and result (OH-9). What has
-/// effects inside, a branch or a loop, is one such call. A graph without effects stays as it is.
+/// Returns a graph whose effects are calls by `with_effects`, each with the token that the previous one returned. The
+/// first argument is a token, and so is the first result. In a joint graph the first `forward` effects belong to the
+/// forward pass. The effects of the backward pass have a separate token, the last argument and the last result. A
+/// branch or loop that contains effects becomes one such call. A graph without effects is returned unchanged.
 template <class G>
   requires std::is_same_v<G, graph>
 G with_effect_tokens(G const& g, int forward = 1 << 30) {
@@ -192,7 +192,8 @@ G with_effect_tokens(G const& g, int forward = 1 << 30) {
   (void)&detail::tokens_are_known;
   return detail::token_writer<G>(g, forward).run();
 }
-/// ... and one whose first argument and result are a token, without them: the token is made, and ends, inside (OH-8).
+/// Returns a graph without the token that is its first argument and first result: the token is made and consumed
+/// inside. Throws `value_error` if the first argument or first result is not a token.
 template <class G>
   requires std::is_same_v<G, graph>
 G unlift_effect_tokens(G const& g) {

@@ -12,19 +12,19 @@
 #include <variant>
 
 /// @file
-/// Calls that stay calls in graphs that are traced at run time, and do nothing else: `wrap`, `invoke_subgraph`,
-/// `hints_wrapper`, `strict_mode` (OH-2 to OH-6, OH-13). Elsewhere, and on static values, they are the function.
-/// Functions that are fused or compiled have the call's text in its place.
+/// Calls that stay calls in graphs that are traced at run time, and otherwise only run their function: `wrap`,
+/// `invoke_subgraph`, `hints_wrapper`, `strict_mode`. Outside of traces, and on static values, they are calls of the
+/// function. In fused or compiled functions the operators of the function replace the call.
 namespace varve {
 
 namespace detail {
-/// What such a call is where nobody watches: its function.
+/// The base of such calls. When no interpreter observes the call, it runs its function.
 struct plain_call {
   static constexpr bool is_call = true;
   static constexpr hop_signature signature{
       "(GraphModule function, int identifier, Tensor[] operands, bool backward) -> Tensor[]"};
   static boxed_args run(tensor const&, bool, boxed_function const& f, boxed_args const& x) { return f(x); }
-  /// The call where a gradient is taken of a function that draws random numbers.
+  /// Returns the call to use when a gradient is computed of a function that draws random numbers.
   template <class Op>
   static auto with_state(Op const& op) {
     return boxed_region_call<wrap_activation_checkpoint_t>{op.f, op.again, op.self};
@@ -51,7 +51,7 @@ struct invoke_subgraph_t : detail::plain_call {
   static constexpr auto op_name = "invoke_subgraph", backward_name = "InvokeSubgraphBackward";
   static constexpr bool shares_region = true;
 };
-/// Tag of `hints_wrapper`. Operand 0 says which hints (`hints_of`).
+/// Tag of `hints_wrapper`. Operand 0 identifies the hints (`hints_of`).
 struct hints_wrapper_t : detail::plain_call {
   static constexpr auto op_name = "hints_wrapper", backward_name = "HintsWrapperBackward";
 };
@@ -62,23 +62,23 @@ struct strict_mode_t : detail::plain_call {
 template <std::derived_from<detail::plain_call> Tag>
 struct rules<Tag> : rule::region_call {};
 
-/// `wrap(f, x...)`: f(x...), as one node with a subgraph in graphs (OH-13). Arguments and results are trees of tensors;
-/// numbers among the arguments are constants of the subgraph.
+/// Returns f(x...), recorded in graphs as one node with a subgraph. Arguments and results are trees of tensors; numbers
+/// among the arguments are constants of the subgraph.
 template <class F, class... X>
 constexpr auto wrap(F const& f, X const&... x) {
   if constexpr ((detail::holds_tensors<X>() || ...)) return detail::call_region<wrap_t>(0, f, x...);
   else return f(x...);
 }
-/// `invoke_subgraph(f, identifier, x...)`: ... of a region that several calls share: calls of one graph with one
-/// identifier whose subgraphs are equal have one subgraph, and so have their gradients (OH-4, OH-5). Calls with other
-/// shapes have another one.
+/// Returns f(x...), recorded in graphs as one node with a subgraph that several calls can share. Calls in one graph
+/// with the same identifier and equal subgraphs share one subgraph, and so do their gradients. Calls with other shapes
+/// have a subgraph of their own.
 template <class F, class... X>
 constexpr auto invoke_subgraph(F const& f, index_t identifier, X const&... x) {
   if constexpr ((detail::holds_tensors<X>() || ...)) return detail::call_region<invoke_subgraph_t>(identifier, f, x...);
   else return f(x...);
 }
-/// `auto block = mark_compile_region(f); block(x...)`: calls of `f` by `invoke_subgraph`, with an identifier of its own
-/// (OH-6).
+/// A function whose calls use `invoke_subgraph` with a unique identifier: `auto block = mark_compile_region(f);
+/// block(x...)`.
 template <class F>
 class compile_region {
 public:
@@ -94,26 +94,26 @@ private:
   F f_;
   index_t identifier_;
 };
-/// f as a region: calls of it in a traced program share one body.
+/// Returns f as a region: its calls in a traced program share one body.
 template <class F>
 auto mark_compile_region(F f) {
   return compile_region<F>(std::move(f));
 }
 
-/// `strict_mode(f, x...)`: f(x...), as one node with a subgraph in graphs (OH-2). Traces refuse what a graph could not
-/// keep everywhere: there is nothing that is stricter here.
+/// Returns f(x...), recorded in graphs as one node with a subgraph. It adds no further checks, because traces always
+/// refuse what a graph cannot represent.
 template <class F, class... X>
 constexpr auto strict_mode(F const& f, X const&... x) {
   if constexpr ((detail::holds_tensors<X>() || ...)) return detail::call_region<strict_mode_t>(0, f, x...);
   else return f(x...);
 }
 
-/// What `hints_wrapper` says to who reads the graph.
+/// A hint that `hints_wrapper` stores in the graph.
 using hint = std::variant<bool, std::int64_t, double, std::string>;
-/// Hints by name, which backends read.
+/// Hints by name, for backends.
 using hints = std::map<std::string, hint>;
 namespace detail {
-/// The hints of this process, each once.
+/// All hints used in this process, each stored once.
 class known_hints {
 public:
   index_t number_of(hints const& h) {
@@ -128,7 +128,7 @@ public:
     return number >= 0 && number < static_cast<double>(all_.size()) ? &all_[static_cast<std::size_t>(number)] : nullptr;
   }
   static known_hints& here() {
-    static auto* const all = new known_hints; // outlives every graph
+    static auto* const all = new known_hints; // never destroyed, so that it outlives every graph
     return *all;
   }
 
@@ -137,15 +137,15 @@ private:
   std::deque<hints> all_;
 };
 } // namespace detail
-/// `hints_wrapper(f, {{"fuse", false}, {"tile", 32}}, x...)`: f(x...), as one node with a subgraph, of which `hints_of`
-/// tells the hints; they change no value (OH-3).
+/// Returns f(x...), recorded in graphs as one node with a subgraph and hints: `hints_wrapper(f, {{"fuse", false},
+/// {"tile", 32}}, x...)`. `hints_of` returns the hints of that node. Hints change no value.
 template <class F, class... X>
 auto hints_wrapper(F const& f, hints const& h, X const&... x) {
   if constexpr ((detail::holds_tensors<X>() || ...))
     return detail::call_region<hints_wrapper_t>(detail::known_hints::here().number_of(h), f, x...);
   else return f(x...);
 }
-/// The hints of a node of a graph; null where it is no `hints_wrapper` of this process.
+/// Returns the hints of a node of a graph, or null if the node is not a `hints_wrapper` of this process.
 template <class G>
 hints const* hints_of(G const& g, node const& n) {
   if (n.op != &hop_handle<hints_wrapper_t>) return nullptr;

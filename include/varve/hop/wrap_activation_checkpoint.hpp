@@ -3,19 +3,19 @@
 #include <varve/hop/region_call.hpp>
 
 /// @file
-/// A call of a function with the random numbers that follow from a state of the generator: what `checkpoint` is in
-/// programs that are traced at run time, and how `cond` and loops whose functions draw random numbers draw the same
-/// ones again when their gradient is taken (`hop/drawing_function.hpp`).
+/// A call of a function whose random numbers follow from a given generator state. Programs traced at run time represent
+/// `checkpoint` by it. `cond` and loops use it to draw the same random numbers again when their gradient is computed
+/// (`hop/drawing_function.hpp`).
 namespace varve {
 
 namespace detail {
-/// Is a function given no state, since it draws nothing (`pass/unread_states.hpp`)?
+/// True if a function receives no state because it draws no random numbers (`pass/unread_states.hpp`).
 inline bool is_no_state(tensor const& lead) {
   tensor const* t = &lead;
   while (t->is_wrapped()) t = &t->inner();
   return t->dim() == 0;
 }
-/// What a state holds, whatever transforms see it; mapped it is the same in all lanes.
+/// Returns the generator stored in a state, below all transforms. A mapped state is the same in all lanes.
 inline generator generator_of(tensor const& state) {
   tensor const* t = &state;
   while (t->is_wrapped()) t = &t->inner();
@@ -25,8 +25,8 @@ inline generator generator_of(tensor const& state) {
 }
 } // namespace detail
 
-/// Tag of the operator. Operand 0 is the state of the generator when the region first runs, or a number where the
-/// region draws nothing; one attribute says whether it runs again.
+/// Tag of the operator. Operand 0 is the generator state when the region first runs, or a number if the region draws no
+/// random numbers. One attribute says whether the region runs again.
 struct wrap_activation_checkpoint_t {
   static constexpr auto op_name = "wrap_activation_checkpoint";
   static constexpr auto backward_name = "CheckpointBackward";
@@ -62,7 +62,7 @@ namespace detail {
 #if VARVE_DEFINES
 template <class T>
 higher_order_operator& checkpoint_operator() {
-  static auto* const op = new region_operator_rules<dependent<wrap_activation_checkpoint_t, T>>; // outlives every call
+  static auto* const op = new region_operator_rules<dependent<wrap_activation_checkpoint_t, T>>; // never destroyed
   (void)&known_from_start<&checkpoint_operator<T>>;
   return *op;
 }

@@ -7,12 +7,13 @@
 #include <vector>
 
 /// @file
-/// Indices of several dimensions at once, as NumPy and PyTorch have them: tensors only. (Templates only to cost nothing
-/// unless used.)
+/// Indexing by several dimensions at once, as in NumPy and PyTorch, for tensors only. (The functions are templates so
+/// that unused ones cost nothing.)
 namespace varve {
 
 namespace detail {
-/// Index tensors as whole numbers: masks are their places, one for each of their dimensions.
+/// Converts indices to int64, one for each dimension of x. A mask becomes the indices of its true elements, one tensor
+/// for each of its dimensions.
 template <class T>
 std::vector<T> whole_indices(T const& x, std::vector<T> const& indices) {
   std::vector<T> r;
@@ -37,9 +38,9 @@ std::vector<T> whole_indices(T const& x, std::vector<T> const& indices) {
   r.resize(static_cast<std::size_t>(x.dim()));
   return r;
 }
-/// The place, among all elements of x in a row, of each element of what indices choose; -1 where one is out of range.
-/// Dimensions without an index stay; those of the indices, which broadcast, stand where the first is, or in front when
-/// a dimension that stays lies between indices.
+/// Returns the index into the flattened x of each selected element. An index out of range gives -1 or, with
+/// `clamp_them`, is clamped. Dimensions without an index stay. The dimensions of the indices, which broadcast, stand
+/// where the first index is. If a remaining dimension lies between indices, they stand in front.
 template <class T>
 T places_of(T const& x, std::vector<T> const& indices, bool clamp_them = false) {
   std::vector<T> const at = whole_indices(x, indices);
@@ -65,8 +66,8 @@ T places_of(T const& x, std::vector<T> const& indices, bool clamp_them = false) 
   T place = zeros(dims{}, dtype::int64), wrong;
   for (int k = 0, kept = 0; k < x.dim(); ++k) {
     T const& i = at[static_cast<std::size_t>(k)];
-    index_t const n = x.sizes()[k]; // tensors only: a symbolic size is asked for here
-    dims thin;                      // this index (or the numbers of this dimension) in the shape of the result
+    index_t const n = x.sizes()[k]; // tensors only: this fixes a symbolic size
+    dims thin;                      // shape that aligns this index (or this dimension) with the result
     for (int d = 0; d < shape.n; ++d) thin.push_back(1);
     T own;
     if (i.defined()) {
@@ -85,16 +86,17 @@ T places_of(T const& x, std::vector<T> const& indices, bool clamp_them = false) 
 }
 } // namespace detail
 
-/// The elements that indices of the first dimensions choose: tensors of whole numbers, which broadcast and may count
-/// from the end, masks, or undefined ones where a dimension stays (`x[i, :, mask]`, `torch.ops.aten.index`). Repeated
-/// elements add up in the gradient. Errors: `index_error`, `shape_error`, `dtype_error` for floating indices.
+/// Returns the elements that indices of the first dimensions select (`x[i, :, mask]`, `torch.ops.aten.index`). An index
+/// is a tensor of integers, which broadcast and may be negative to count from the end, a mask, or undefined to keep a
+/// dimension. Gradients of elements selected repeatedly add up. Throws `index_error`, `shape_error`, or `dtype_error`
+/// for floating-point indices.
 template <class T>
   requires std::is_same_v<T, tensor>
 T index_by(T const& x, std::vector<T> const& indices) {
   T const at = detail::places_of(x, indices);
   return reshape(T(gather(T(ravel(x)), axis<0>, T(ravel(at)))), at.sizes());
 }
-/// x with values, which broadcast, written (or added) where indices say (`torch.index_put`).
+/// Returns a copy of x with values, which broadcast, written (or added) at indices (`torch.index_put`).
 template <class T>
   requires std::is_same_v<T, tensor>
 T index_put(T const& x, std::vector<T> const& indices, T const& values, bool accumulate = false) {
@@ -105,7 +107,8 @@ T index_put(T const& x, std::vector<T> const& indices, T const& values, bool acc
   return reshape(accumulate ? T(scatter_add(row, axis<0>, place, source)) : T(scatter(row, axis<0>, place, source)),
                  x.sizes());
 }
-/// ... where a mask is true, else a number; indices beyond the range are moved into it.
+/// Returns the elements that indices select where a mask is true, and `fill` elsewhere. Indices out of range are
+/// clamped.
 template <class T>
   requires std::is_same_v<T, tensor>
 T masked_index(T const& x, T const& mask, std::vector<T> const& indices, T const& fill) {
@@ -113,7 +116,7 @@ T masked_index(T const& x, T const& mask, std::vector<T> const& indices, T const
   T const y = reshape(T(gather(T(ravel(x)), axis<0>, T(ravel(at)))), at.sizes());
   return where(mask, y, T(to(fill, x.dtype())));
 }
-/// x with values added where indices say and a mask is true; indices beyond the range are moved into it.
+/// Returns a copy of x with values added at indices where a mask is true. Indices out of range are clamped.
 template <class T>
   requires std::is_same_v<T, tensor>
 T masked_index_put(T const& x, T const& mask, std::vector<T> const& indices, T const& values) {

@@ -6,9 +6,9 @@
 
 namespace varve {
 
-/// How often each of 0, 1, ... occurs in a vector of whole numbers, or the sum of `weights` where it does: at least
-/// `minlength` places, int64 or the dtype of `weights` (`torch.bincount`). `value_error` for a negative number. How
-/// many places there are is decided by data: not for traced or mapped values.
+/// Counts how often each of 0, 1, ... occurs in a vector of integers (`torch.bincount`), or sums the `weights` of its
+/// occurrences. The result has at least `minlength` elements of int64 or the dtype of `weights`. Throws `value_error`
+/// for negative integers. The size of the result depends on data, so traced and mapped values are not supported.
 inline constexpr struct bincount_t {
   template <std::same_as<tensor> T>
   T operator()(T const& x, index_t minlength = 0) const {

@@ -9,37 +9,38 @@
 #include <varve/special/rounding.hpp>
 
 /// @file
-/// What writes by index beyond `scatter_add`. Indices are int64, of `index_add` and `index_reduce` int32, too;
-/// `index_error` when they are out of range.
+/// Writing by index, beyond `scatter_add`. Indices are int64; `index_add` and `index_reduce` accept int32, too. Indices
+/// out of range throw `index_error`.
 namespace varve {
 
-/// How several elements become one: the last stays (`write`), products, extrema.
+/// How several elements written to the same index combine: the last one stays (`write`), their product, or an extremum.
 enum class scatter_rule : unsigned char { write, multiply, greatest, least };
 
-/// x with `source[i][j]` put at `[index[i][j]][j]` for axis 0, by a rule (a fact, see `by_rule`): written over what is
-/// there, or multiplied with it, or the greater or smaller of both. Where a place is written more than once, the last
-/// source stays, and all of them have its gradient, as in PyTorch.
+/// Copy of x in which `source[i][j]` is combined into element `[index[i][j]][j]` (for axis 0) by a static rule, see
+/// `by_rule`. The source overwrites the element, is multiplied with it, or the greater or smaller of both is stored. If
+/// an element is written more than once, the last source stays, but all of these sources receive its gradient, as in
+/// PyTorch.
 inline constexpr struct scatter_by_t {
   static constexpr auto op_name = "scatter_by";
   template <value X, class A, value I, value S, class R>
   constexpr auto operator()(X const& x, A const& axis, I const& index, S const& source, R const& rule) const;
 } scatter_by{};
-/// A rule as a fact, as operators take it.
+/// A `scatter_rule` as the static argument that `scatter_by` expects.
 template <scatter_rule R>
 inline constexpr ints<static_cast<index_t>(R)> by_rule{};
 
 namespace detail {
-/// What a place and a source become. (Extrema without branches: which one is greater, no processor foresees.)
+/// Combines an element and a source. Extrema use no branches, because a processor cannot predict which one is greater.
 template <scatter_rule Rule, class R>
 constexpr R put_together(R place, R v) {
   if constexpr (Rule == scatter_rule::write) return v;
   else if constexpr (Rule == scatter_rule::multiply) return kernel::mul<R>(place, v);
   else {
-    R const r = Rule == scatter_rule::greatest ? (place > v ? place : v) : (place < v ? place : v); // v beside NaN
+    R const r = Rule == scatter_rule::greatest ? (place > v ? place : v) : (place < v ? place : v); // v if v is NaN
     return place == place ? r : place;
   }
 }
-/// Elements of a row put at places of a row of indices, one after the other.
+/// Combines the elements of a row, one after the other, with the elements at a row of indices.
 template <scatter_rule Rule, class R>
 constexpr void put_row(index_t n, row_of<R> to, row_of<R const> from, row_of<std::int64_t const> at, index_t step) {
   R* const out = to.data;
@@ -64,7 +65,7 @@ constexpr auto is_zero(X const& x) {
 }
 } // namespace detail
 
-/// Attributes {axis}, {rule}.
+/// Rules of `scatter_by`. Attributes {axis}, {rule}.
 template <>
 struct rules<scatter_by_t> {
   static constexpr auto schema = "(Tensor self, int dim, Tensor index, Tensor src, int rule) -> Tensor";
@@ -75,7 +76,7 @@ struct rules<scatter_by_t> {
   }
   static constexpr op_kind kind = op_kind::indexing;
   static constexpr int arity = 3;
-  /// What is written over needs no more than the index.
+  /// The derivatives of `write` need only the index.
   static constexpr saved_values saved_by(attributes const& at) {
     constexpr auto index = saved_values::operand(1);
     if (static_cast<scatter_rule>(index_t(at[1][0])) == scatter_rule::write) return {{index, 0, index}};
@@ -154,27 +155,27 @@ private:
     auto const rest = [&](auto const& u) { return choose(detail::has_rule<multiply>(op), multiplied, extreme, u); };
     return choose(detail::has_rule<write>(op), written, rest, v);
   }
-  /// The product of the sources at each place.
+  /// Returns the product of the sources for each element of x.
   template <class Op, class X, class I, class S>
   static constexpr auto factor_of_self(Op const& op, X const& x, I const& index, S const& s) {
     return op(detail::constant_ones(x), index, s);
   }
-  /// The product of all others at the place of each source, which is exact for zeros, too. Of two zeros each is what
-  /// the other is multiplied by: that product is 0, and changes with it.
+  /// Returns, for each source, the product of the other factors of its element, which is also exact for zeros. With two
+  /// zeros this product is 0, but it is computed from the other zero and therefore has the right derivative.
   template <class Op, class Y, class X, class I, class S>
   static constexpr auto factor_of_source(Op const& op, Y const& y, X const& x, I const& index, S const& s) {
     auto const got = [&](auto const& v) { return bind<gather_t>(op.a)(v, index); };
     auto const zero = eq(s, 0);
     auto const known = where(zero, 1, s);
     auto const zeros = bind<scatter_add_t>(op.a)(detail::is_zero(x), index, detail::is_zero(s));
-    auto const others = op(where(eq(x, 0), 1, x), index, known); // but the zeros
+    auto const others = op(where(eq(x, 0), 1, x), index, known); // without zeros
     auto const nothing = bind<scatter_add_t>(op.a)(where(eq(x, 0), x, 0), index, where(zero, s, 0));
     auto const by_other = mul(got(others), sub(got(nothing), where(zero, s, 0)));
     auto const count = got(zeros);
     auto const at_zero = where(eq(count, 1), got(others), where(eq(count, 2), by_other, 0));
     return where(zero, at_zero, div(got(y), known));
   }
-  /// Which share of a derivative an element has that is the extremum: equal ones have equal shares.
+  /// Returns the share of the derivative of x and of the source: elements equal to the extremum share equally.
   template <class Op, class Y, class X, class I, class S>
   static constexpr auto shares(Op const& op, Y const& y, X const& x, I const& index, S const& s) {
     auto const got = [&](auto const& v) { return bind<gather_t>(op.a)(v, index); };
@@ -197,7 +198,7 @@ constexpr auto scatter_by_t::operator()(X const& x, A const& axis, I const& inde
         auto const put = detail::part_to_read(detail::of_rank_one(source), shape_of(at));
         return detail::reshape_to(op(detail::of_rank_one(v), at, put), shape_of(v));
       },
-      [&](auto const& v) { // puts nothing, and the source has a gradient of zeros
+      [&](auto const& v) { // writes nothing; the gradient of the source is 0
         auto const none = on_dims(detail::no_element_of_rank, shape_of(v));
         auto const at = detail::nothing_of(to(index, ints<static_cast<index_t>(dtype::int64)>{}), none);
         auto const put = detail::nothing_of(to(source, type_fact(v)), none);
@@ -205,7 +206,8 @@ constexpr auto scatter_by_t::operator()(X const& x, A const& axis, I const& inde
       });
 }
 
-/// x with `source[i][j]` written at `[index[i][j]][j]` for axis 0 (`torch.scatter`).
+/// Copy of x with `source[i][j]` written to `[index[i][j]][j]` for axis 0 (`torch.scatter`). The source may be a plain
+/// number.
 inline constexpr struct scatter_t : composite_operator<scatter_t> {
   static constexpr auto op_name = "scatter";
   template <value X, class A, value I, value S>
@@ -218,11 +220,11 @@ inline constexpr struct scatter_t : composite_operator<scatter_t> {
   }
 } scatter{};
 
-/// How a reduction by index makes one element of several.
+/// How a reduction by index combines several elements.
 enum class index_reduction : unsigned char { sum, prod, mean, amax, amin };
 
 namespace detail {
-/// The number that changes nothing, as elements of a dtype.
+/// Returns the neutral element of a reduction in a dtype.
 constexpr double neutral_number(index_reduction r, dtype t) {
   if (r == index_reduction::prod) return 1;
   if (r == index_reduction::sum || r == index_reduction::mean) return 0;
@@ -230,7 +232,7 @@ constexpr double neutral_number(index_reduction r, dtype t) {
   if (is_floating(t)) return r == index_reduction::amax ? -infinity : infinity;
   return static_cast<double>(r == index_reduction::amax ? least_of(t) : greatest_of(t));
 }
-/// What of x takes part: where something is put, nothing, unless it is included.
+/// Returns x; unless x is included, the elements that the index names are replaced by the neutral element.
 template <value X, class A, value I, value S>
 constexpr auto base_of_reduction(X const& x, A const& a, I const& index, S const& s, index_reduction how,
                                  bool include_self) {
@@ -238,7 +240,7 @@ constexpr auto base_of_reduction(X const& x, A const& a, I const& index, S const
   auto const neutral = to(add(detail::constant_like(s, ints<>{}, 0), 0), type_fact(x));
   bool const extreme = how == index_reduction::amax || how == index_reduction::amin;
   auto const fill = [&](auto const& v) -> std::remove_cvref_t<decltype(identity(v))> {
-    if (extreme && !is_floating(dtype_of(v))) { // exactly, where no floating number is
+    if (extreme && !is_floating(dtype_of(v))) { // no double holds all extrema of integers
       bool const greatest = how == index_reduction::amax, truth = dtype_of(v) == dtype::bool_;
       std::int64_t const n = greatest ? (truth ? 0 : least_of(dtype_of(v))) : truth ? 1 : greatest_of(dtype_of(v));
       return scatter(v, a, index, expand(to(add(neutral, n), type_fact(v)), shape_of(index)));
@@ -250,8 +252,9 @@ constexpr auto base_of_reduction(X const& x, A const& a, I const& index, S const
 }
 } // namespace detail
 
-/// x with elements of `source` reduced into the places that the index names, x included or not
-/// (`torch.scatter_reduce`). Whole numbers have means rounded down. Derivatives as of sums, products and extrema.
+/// Copy of x with the elements of `source` reduced into the elements that the index names, with the old ones included
+/// or not (`torch.scatter_reduce`). Means of integers are rounded down. Derivatives are those of sums, products and
+/// extrema.
 inline constexpr struct scatter_reduce_t : composite_operator<scatter_reduce_t> {
   static constexpr auto op_name = "scatter_reduce";
   template <value X, class A, value I, value S>
@@ -270,7 +273,7 @@ inline constexpr struct scatter_reduce_t : composite_operator<scatter_reduce_t> 
   }
 } scatter_reduce{};
 
-/// The slices of `source` added to those of x that a vector of indices names (`torch.index_add`).
+/// Copy of x with the slices of `source` added to the slices that a vector of indices names (`torch.index_add`).
 inline constexpr struct index_add_t : composite_operator<index_add_t> {
   static constexpr auto op_name = "index_add";
   template <value X, class A, value I, value S>
@@ -279,7 +282,7 @@ inline constexpr struct index_add_t : composite_operator<index_add_t> {
     return scatter_add(x, a, detail::index_of_slices(op_name, source, index, a), source);
   }
 } index_add{};
-/// ... written over them (`torch.index_copy`).
+/// Copy of x with the slices that a vector of indices names replaced by those of `source` (`torch.index_copy`).
 inline constexpr struct index_copy_t : composite_operator<index_copy_t> {
   static constexpr auto op_name = "index_copy";
   template <value X, class A, value I, value S>
@@ -288,7 +291,7 @@ inline constexpr struct index_copy_t : composite_operator<index_copy_t> {
     return scatter(x, a, detail::index_of_slices(op_name, source, index, a, false), source);
   }
 } index_copy{};
-/// ... reduced into them (`torch.index_reduce`).
+/// Copy of x with the slices of `source` reduced into the slices that a vector of indices names (`torch.index_reduce`).
 inline constexpr struct index_reduce_t : composite_operator<index_reduce_t> {
   static constexpr auto op_name = "index_reduce";
   template <value X, class A, value I, value S>
@@ -299,7 +302,8 @@ inline constexpr struct index_reduce_t : composite_operator<index_reduce_t> {
   }
 } index_reduce{};
 
-/// x with elements written (or added) at places of all elements in a row, which may count from the end (`torch.put`).
+/// Copy of x with elements written (or added) at indices into the flattened x; negative ones count from the end
+/// (`torch.put`).
 inline constexpr struct put_t : composite_operator<put_t> {
   static constexpr auto op_name = "put";
   template <value X, value I, value S>
@@ -316,8 +320,8 @@ inline constexpr struct put_t : composite_operator<put_t> {
   }
 } put{};
 
-/// x with the elements of `source`, one after the other, where a mask of bool is true (`torch.masked_scatter`); x and
-/// the mask broadcast. `index_error` when the source has too few.
+/// Copy of x with consecutive elements of `source` written where a bool mask is true (`torch.masked_scatter`). x and
+/// the mask broadcast. Throws `index_error` if the source has too few elements.
 inline constexpr struct masked_scatter_t : composite_operator<masked_scatter_t> {
   static constexpr auto op_name = "masked_scatter";
   template <value X, value M, value S>

@@ -9,7 +9,7 @@
 namespace varve {
 
 namespace detail {
-/// The size of an axis of an array, and how far its neighbours are apart, row by row.
+/// Returns the size and the row-major stride of an axis of a shape.
 inline constexpr auto size_and_step = [](dims const& shape, dims const& axis) {
   for (extent e : shape)
     if (e < 0) refuse::argument_is_invalid("unravel_index", "sizes must not be negative");
@@ -18,8 +18,8 @@ inline constexpr auto size_and_step = [](dims const& shape, dims const& axis) {
 };
 } // namespace detail
 
-/// The coordinates of the elements of an array of a shape, one value for each axis, from their places row by row
-/// (`torch.unravel_index`): int64, of integers. Static values give a tuple, others a `std::vector`.
+/// Coordinates of the elements of an array with a given shape, from their row-major indices (`torch.unravel_index`).
+/// Takes integers and returns one int64 value per axis: in a tuple for static values, else in a `std::vector`.
 inline constexpr struct unravel_index_t {
   template <value X, class S>
   constexpr auto operator()(X const& places, S const& shape) const {

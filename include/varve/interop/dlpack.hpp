@@ -14,13 +14,13 @@
 #endif
 
 /// @file
-/// Tensors from and for other libraries without a copy, by DLPack (Debian: libdlpack-dev), as NumPy, PyTorch and JAX
-/// have it: `DLManagedTensor`, the form without a version. Where its header is not installed there is nothing here.
+/// Exchange of tensors with NumPy, PyTorch, JAX and others without a copy, through DLPack (Debian: libdlpack-dev). It
+/// uses `DLManagedTensor`, the unversioned form. If DLPack's header is not installed, this header declares nothing.
 namespace varve {
 
 #if __has_include(<dlpack/dlpack.h>)
 namespace detail {
-/// Of every dtype what DLPack calls it; 6 is its bool, which older headers have no name for.
+/// The DLPack type of every dtype. 6 is DLPack's bool, which older headers do not name.
 inline constexpr struct dlpack_type {
   dtype type;
   std::uint8_t code, bits;
@@ -39,7 +39,7 @@ inline dtype dtype_of_dlpack(DLDataType t) {
                              std::to_string(t.bits) + " bits and " + std::to_string(t.lanes) + " lanes are not known")
                                 .c_str());
 }
-/// Sizes and strides of a foreign tensor, checked.
+/// Returns the sizes and strides of a foreign tensor, after checking them.
 inline layout layout_of_dlpack(DLTensor const& t, dtype type) {
   constexpr std::int64_t most = std::int64_t{1} << 60; // beyond any memory
   if (t.ndim < 0 || (t.ndim > 0 && !t.shape))
@@ -75,9 +75,10 @@ inline layout layout_of_dlpack(DLTensor const& t, dtype type) {
 }
 } // namespace detail
 
-/// A tensor on the memory of another library, which it keeps alive: the deleter runs once, when no tensor needs the
-/// memory any more. Writes go both ways; those of the other library count in no version. `value_error` for other
-/// devices than the CPU and negative strides, `dtype_error`, `rank_error`; what is refused stays the caller's.
+/// Returns a tensor on the memory of another library, and takes ownership: the deleter runs once, when no tensor uses
+/// the memory any longer. Writes are visible on both sides, but writes by the other library do not increase version
+/// counters. Throws `value_error` for devices other than the CPU and for negative strides, `dtype_error` or
+/// `rank_error`. If it throws, ownership stays with the caller.
 template <std::same_as<tensor> T = tensor>
 T from_dlpack(DLManagedTensor* managed) {
   if (!managed) detail::refuse_dlpack("there is no tensor");
@@ -102,9 +103,10 @@ T from_dlpack(DLManagedTensor* managed) {
       managed);
 }
 
-/// What another library takes, which calls the deleter when it is done; the memory lives as long, strides and offsets
-/// are those of the tensor. Of parameters that require gradients it is refused, as writes would not be seen
-/// (`autograd_error`: `to_dlpack(x.detach())`), and of values seen through transforms (`transform_error`).
+/// Returns a tensor for another library, which must call the deleter when it is done. The memory lives until then;
+/// strides and offset are those of the tensor. Throws `autograd_error` if the tensor requires a gradient, because
+/// autograd would not notice writes: use `to_dlpack(x.detach())`. Throws `transform_error` for values that a transform
+/// wraps.
 template <std::same_as<tensor> T>
 DLManagedTensor* to_dlpack(T const& x) {
   if (x.has_history())

@@ -15,10 +15,10 @@
 #endif
 
 /// @file
-/// What Eigen asks of a scalar, for values seen through static transforms: matrices of them, as in
-/// `grad([](auto x) { Eigen::Matrix<decltype(x), 2, 2> m; ... })`, products, inverses, decompositions. Not reached by
-/// varve.hpp: Eigen is included by those who have it. Its functions (`sqrt`, `abs`, ...) are found by
-/// argument-dependent lookup (`value/math.hpp`).
+/// Support for Eigen matrices of values wrapped by static transforms, as in
+/// `grad([](auto x) { Eigen::Matrix<decltype(x), 2, 2> m; ... })`: products, inverses, decompositions. Include this
+/// header yourself; varve.hpp does not. Eigen finds functions such as `sqrt` and `abs` by argument-dependent lookup
+/// (`value/math.hpp`).
 namespace Eigen {
 
 template <class I, class V, class E>
@@ -53,7 +53,7 @@ struct NumTraits<varve::seen<I, V, E>> : GenericNumTraits<varve::seen<I, V, E>> 
   static constexpr int digits10() { return NumTraits<number>::digits10(); }
 };
 
-/// Values beside plain numbers.
+/// Arithmetic of wrapped values and plain numbers.
 template <class I, class V, class E, class Op>
 struct ScalarBinaryOpTraits<varve::seen<I, V, E>, double, Op> {
   using ReturnType = varve::seen<I, V, E>;

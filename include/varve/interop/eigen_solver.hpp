@@ -15,11 +15,12 @@
 #endif
 
 /// @file
-/// Eigen solves what varve's methods ask: `levenberg_marquardt{}.minimize_by(eigen_ldlt{}, residuals, p)`.
+/// Eigen as the solver of varve's least-squares methods:
+/// `levenberg_marquardt{}.minimize_by(eigen_ldlt{}, residuals, p)`.
 namespace varve {
 
-/// The x of a x = b by Eigen's pivoted LDLT, for symmetric matrices of doubles or floats and one vector b: arrays, or
-/// tensors in memory. O(n^3 / 6).
+/// Solves a x = b with Eigen's pivoted LDLT. `a` is a symmetric matrix and `b` a vector of doubles or floats, as arrays
+/// or as tensors in memory. O(n^3 / 6).
 struct eigen_ldlt {
   template <class T, index_t N>
   array<T, N> operator()(array<T, N, N> const& a, array<T, N> const& b) const {

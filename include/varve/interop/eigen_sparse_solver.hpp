@@ -14,11 +14,11 @@
 #endif
 
 /// @file
-/// Eigen's sparse Cholesky for problems of which no parameters can be eliminated by themselves, as pose graphs.
+/// Eigen's sparse Cholesky, for problems in which no parameters can be eliminated separately, such as pose graphs.
 namespace varve::optim {
 
-/// Solves the equations of a step of a `sparse_least_squares` problem by Eigen's SimplicialLDLT, which orders the
-/// unknowns so that few zeros are filled: `problem.minimize(levenberg_marquardt{}, eigen_sparse_cholesky{})`.
+/// Solves the equations of a step of a `sparse_least_squares` problem with Eigen's SimplicialLDLT, which orders the
+/// unknowns to reduce fill-in: `problem.minimize(levenberg_marquardt{}, eigen_sparse_cholesky{})`.
 struct eigen_sparse_cholesky {
   detail::numbers operator()(detail::block_equations const& e, detail::numbers const& damping) const {
     auto const n = static_cast<Eigen::Index>(damping.size());
@@ -37,7 +37,7 @@ struct eigen_sparse_cholesky {
   }
 
 private:
-  /// The products of the derivatives of one observation by two rows, below the diagonal.
+  /// Adds the product of one observation's derivatives by two rows, if it lies on or below the diagonal.
   static void add(std::vector<Eigen::Triplet<double>>& entries, detail::block_equations const& e,
                   detail::observations const& g, std::size_t k, std::size_t b, std::size_t c) {
     std::size_t const n = g.of[b].width, m = g.of[c].width, row = e.place(g, b, k), column = e.place(g, c, k);

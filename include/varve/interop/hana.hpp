@@ -14,9 +14,10 @@
 #include <functional>
 
 /// @file
-/// Types of Boost.Hana as trees of values: structs adapted by `BOOST_HANA_ADAPT_STRUCT` or defined by
-/// `BOOST_HANA_DEFINE_STRUCT`, whose leaves have the names of the members, `hana::tuple`, and `hana::map` from strings.
-/// Not reached by varve.hpp: all of Hana is included here, so that its algorithms work on `stack_of<V>`.
+/// Boost.Hana types as trees of values: `hana::tuple`, `hana::map` with string keys, and structs adapted by
+/// `BOOST_HANA_ADAPT_STRUCT` or defined by `BOOST_HANA_DEFINE_STRUCT`. Leaves of structs have the names of the members.
+/// Include this header yourself; varve.hpp does not. It includes all of Hana, so that its algorithms work on
+/// `stack_of<V>`.
 namespace varve {
 
 namespace detail {
@@ -28,7 +29,7 @@ template <class T>
 inline constexpr bool is_hana_map = boost::hana::is_a<boost::hana::map_tag, T>;
 template <class T>
 concept hana_struct = boost::hana::Struct<T>::value && !is_hana_tuple<T> && !is_hana_map<T>;
-/// The text of a key: a string of Hana, or the name of a type.
+/// Returns the text of a key: a Hana string, or the name of a type.
 template <class K>
 constexpr char const* key_name(K const&) {
   if constexpr (requires { K::c_str(); }) return K::c_str();
@@ -55,8 +56,7 @@ struct tree_members<boost::hana::tuple<T...>> {
   static std::string name(std::size_t k) { return std::to_string(k); }
 };
 
-/// Members in their order of declaration. Made anew with other leaves, a struct that is a template is that template of
-/// the new leaf type.
+/// The members of a struct in order of declaration. A class template is rebuilt with its new leaf type.
 template <detail::hana_struct T>
 struct tree_members<T> {
   template <class X, class F>
@@ -81,7 +81,7 @@ struct tree_members<T> {
   }
 };
 
-/// The values of a map; its keys stay.
+/// The values of a map; the keys stay unchanged.
 template <class T>
   requires detail::is_hana_map<T>
 struct tree_members<T> {
@@ -124,8 +124,8 @@ constexpr auto with_modes(T& modes, F const& f, X const&... x) {
 }
 } // namespace detail
 
-/// `with(hana::make_tuple(m1, m2), f, x...)`: f(x...) under a stack of modes, the first outermost. Modes that keep
-/// something stand in a tuple with a name, or in it as `std::ref(m1)`.
+/// Calls f(x...) under a stack of modes, the first outermost: `with(hana::make_tuple(m1, m2), f, x...)`. To read the
+/// state of a mode afterwards, name the tuple, or put `std::ref(m1)` into it.
 template <class... M, class F, class... X>
   requires(sizeof...(X) > 0)
 constexpr auto with(boost::hana::tuple<M...>& modes, F const& f, X const&... x) {

@@ -12,14 +12,17 @@
 #include <varve/op/all.hpp>
 
 /// @file
-/// Operators between the processes ("ranks") of MPI: sums over ranks, broadcasts, gathers and messages, with rules for
-/// `jvp`, `vjp` and `vmap`, on static values and on tensors. All are linear, and derivatives are those of the program
-/// as a whole: the gradient that a rank gets is that of the sum of the losses of all ranks. (`shared` and `shared_sum`
-/// are for a loss that every rank has alike.) Every rank of a communicator must make the same calls in the same order,
-/// and differentiate, or map, the same ones. In graphs that are made at run time these calls are effects
-/// (`op_kind::effect`): they stay, each once, in the order of the text; a trace makes none, who runs the graph does, on
-/// all ranks. So ranks may trace alone, and a number that was received is 0 while a function is traced. Functions that
-/// the compiler traces (`trace`, `fuse`) refuse them, and so do fused programs; programs that name a communicator other
+/// Operators between the processes ("ranks") of MPI: sums over ranks, broadcasts, gathers and messages, on static
+/// values and on tensors. All are linear and have rules for `jvp`, `vjp` and `vmap`.
+///
+/// Derivatives are those of the program as a whole: the gradient on a rank is that of the sum of the losses of all
+/// ranks. If all ranks compute the same loss, use `shared` and `shared_sum`. Every rank of a communicator must make the
+/// same calls in the same order, and differentiate or map the same calls.
+///
+/// In graphs traced at run time these calls are effects (`op_kind::effect`): the graph keeps each call once, in program
+/// order. Tracing does not communicate; running the graph does, on all ranks. A rank may therefore trace alone, and a
+/// received number is 0 while a function is traced. Functions traced by the compiler (`trace`, `fuse`) and fused
+/// programs refuse these calls. A program that uses a communicator other than the world cannot be saved.
 /// than the world are not saved.
 
 #pragma GCC diagnostic pop

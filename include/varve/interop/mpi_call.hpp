@@ -11,9 +11,9 @@
 
 namespace varve::mpi {
 
-/// Do the ranks compare, before each call, which call it is? On by default: calls that differ in operator, dtype or
-/// number of elements throw on every rank instead of waiting forever or reading foreign memory. It costs a small
-/// message to all.
+/// True if the ranks compare before each call which call they make. On by default. If operator, dtype, number of
+/// elements or root rank differ, every rank throws instead of waiting forever or reading foreign memory. The check
+/// costs a small message to all ranks.
 inline bool check_calls = true;
 
 namespace detail {
@@ -25,7 +25,7 @@ MPI_Datatype datatype() {
   else if constexpr (std::is_same_v<T, std::uint8_t>) return MPI_UINT8_T;
   else return MPI_INT64_T;
 }
-/// Ranks that are not about to make the same call throw, all of them.
+/// Throws on every rank if the ranks are about to make different calls.
 inline void require_same_call(char const* op, MPI_Comm comm, MPI_Datatype type, std::size_t n, index_t root = 0) {
   if (!check_calls) return;
   std::uint64_t h = 14695981039346656037u; // FNV-1a
@@ -46,7 +46,7 @@ inline void require_same_call(char const* op, MPI_Comm comm, MPI_Datatype type, 
        " elements, another rank calls something else; all ranks must make the same calls in the same order")
           .c_str());
 }
-/// One call of MPI on elements of a type, as messages name it.
+/// One MPI call on elements of type `T`, with its name for error messages.
 template <class T>
 struct call_on {
   char const* op;
@@ -55,13 +55,13 @@ struct call_on {
 
   call_on(char const* op_name, dims const& comm_fact) : op(op_name), comm(comm_of(comm_fact)) {}
   void require(int code) const { detail::require(code, op); }
-  /// A rank that an attribute names.
+  /// Returns the rank in an attribute, after checking it.
   int rank(dims const& fact) const {
     index_t const r = fact[0].number();
     if (r < 0 || r >= size_of(comm)) refuse::index_out_of_range(op, r, size_of(comm));
     return static_cast<int>(r);
   }
-  /// An attribute says how many ranks there are: as many as there are.
+  /// Throws if the number of ranks in an attribute is not that of the communicator.
   void require_ranks(dims const& fact) const {
     if (index_t const n = size_of(comm); fact[0] != n) refuse::lengths_differ(op, fact, dims{n});
   }
@@ -71,7 +71,7 @@ struct call_on {
     return static_cast<int>(n);
   }
   void require_same(std::size_t n, index_t root = 0) const { require_same_call(op, comm, type, n, root); }
-  /// `call(elements of x, those of the result, how many are one rank's)`, the same call on every rank.
+  /// Makes the same call on every rank: `call(elements of x, elements of the result, elements of one rank)`.
   template <class R, class F>
   void exchange(strided<R> const& out, strided<T const> const& x, F const& call, index_t root = 0) const {
     on_rows(out, x, [&](auto& from, auto& to) {

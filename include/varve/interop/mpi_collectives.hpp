@@ -7,7 +7,8 @@
 /// Operators that all ranks of a communicator call together: sums, broadcasts, gathers.
 namespace varve::mpi {
 
-/// The sum over all ranks, on each of them: `all_reduce(x)`, `all_reduce(x, communicator)`. Transpose: itself.
+/// Returns the sum over all ranks, on every rank: `all_reduce(x)`, `all_reduce(x, communicator)`. Its transpose is
+/// itself.
 inline constexpr struct all_reduce_t {
   static constexpr auto op_name = "mpi_all_reduce";
   template <value X, ranks C = world_t>
@@ -15,8 +16,8 @@ inline constexpr struct all_reduce_t {
     return detail::call<all_reduce_t>(x, c.fact());
   }
 } all_reduce{};
-/// A value that every rank has alike, such as parameters: itself, and its cotangents are summed over the ranks. The
-/// gradient of a rank's loss by `shared(w)` is that of the sum of all losses, on each rank.
+/// Returns `x`, a value that is the same on every rank, such as parameters. Its cotangents are summed over the ranks:
+/// the gradient of each rank's loss by `shared(w)` is that of the sum of all losses. Its transpose is `shared_sum`.
 inline constexpr struct shared_t {
   static constexpr auto op_name = "mpi_shared";
   template <value X, ranks C = world_t>
@@ -24,7 +25,8 @@ inline constexpr struct shared_t {
     return detail::call<shared_t>(x, c.fact());
   }
 } shared{};
-/// The sum over all ranks for a loss that every rank computes alike of it: its cotangent is not summed again.
+/// Returns the sum over all ranks, for a loss that every rank computes equally from it. Its cotangent is not summed
+/// again. Its transpose is `shared`.
 inline constexpr struct shared_sum_t {
   static constexpr auto op_name = "mpi_shared_sum";
   template <value X, ranks C = world_t>
@@ -32,8 +34,8 @@ inline constexpr struct shared_sum_t {
     return detail::call<shared_sum_t>(x, c.fact());
   }
 } shared_sum{};
-/// The value that one rank has, on all: `broadcast(x, 0)`; on static values `broadcast(x, ints<0>{})`. The shape is
-/// that of `x` on every rank. Transpose: `reduce`.
+/// Returns the value of one rank on all ranks: `broadcast(x, 0)`; for static values `broadcast(x, ints<0>{})`. `x` must
+/// have the same shape on every rank. Its transpose is `reduce`.
 inline constexpr struct broadcast_t {
   static constexpr auto op_name = "mpi_broadcast";
   template <value X, class R, ranks C = world_t>
@@ -41,7 +43,7 @@ inline constexpr struct broadcast_t {
     return detail::call<broadcast_t>(x, c.fact(), varve::detail::as_fact(root));
   }
 } broadcast{};
-/// The sum over all ranks on one of them, zeros on the others. Transpose: `broadcast`.
+/// Returns the sum over all ranks on one of them, and zeros on the others. Its transpose is `broadcast`.
 inline constexpr struct reduce_t {
   static constexpr auto op_name = "mpi_reduce";
   template <value X, class R, ranks C = world_t>
@@ -49,8 +51,8 @@ inline constexpr struct reduce_t {
     return detail::call<reduce_t>(x, c.fact(), varve::detail::as_fact(root));
   }
 } reduce{};
-/// The values of all ranks, one after the other along a new axis in front: [ranks, ...]. On static values
-/// `all_gather(x, world_of<2>)`. Transpose: `reduce_scatter`.
+/// Returns the values of all ranks, stacked along a new first axis: [ranks, ...]. For static values use
+/// `all_gather(x, world_of<2>)`. Its transpose is `reduce_scatter`.
 inline constexpr struct all_gather_t {
   static constexpr auto op_name = "mpi_all_gather";
   template <value X, ranks C = world_t>
@@ -58,7 +60,7 @@ inline constexpr struct all_gather_t {
     return detail::call<all_gather_t>(x, c.fact(), c.size_fact());
   }
 } all_gather{};
-/// Of values [ranks, ...] the sum over all ranks, of which each keeps its own row: [...]. Transpose: `all_gather`.
+/// Sums values [ranks, ...] over all ranks, and returns to each rank its own row: [...]. Its transpose is `all_gather`.
 inline constexpr struct reduce_scatter_t {
   static constexpr auto op_name = "mpi_reduce_scatter";
   template <value X, ranks C = world_t>
@@ -68,7 +70,7 @@ inline constexpr struct reduce_scatter_t {
 } reduce_scatter{};
 
 namespace detail {
-/// A sum over all ranks, for each of them.
+/// The rules of a sum over all ranks that every rank receives.
 template <class Tag, class Transpose>
 struct sum_over_ranks : between_ranks<Tag, 1, Transpose> {
   template <class R, class T>
@@ -99,14 +101,14 @@ template <>
 struct rules<mpi::shared_sum_t> : mpi::detail::sum_over_ranks<mpi::shared_sum_t, mpi::shared_t> {};
 template <>
 struct rules<mpi::shared_t> : mpi::detail::between_ranks<mpi::shared_t, 1, mpi::shared_sum_t> {
-  static constexpr op_kind kind = op_kind::contraction; // nobody is called, but for the gradient
+  static constexpr op_kind kind = op_kind::contraction; // only the gradient communicates
   template <class R, class T>
   static constexpr void compute(attributes const&, strided<R> out, strided<T const> x) {
     varve::detail::assign(out, x);
   }
 };
 
-/// Attributes {communicator}, {root}.
+/// The attributes are {communicator}, {root}.
 template <>
 struct rules<mpi::broadcast_t> : mpi::detail::between_ranks<mpi::broadcast_t, 2, mpi::reduce_t> {
   template <class R, class T>
@@ -120,14 +122,14 @@ struct rules<mpi::broadcast_t> : mpi::detail::between_ranks<mpi::broadcast_t, 2,
     row.finish();
   }
 };
-/// Attributes {communicator}, {root}.
+/// The attributes are {communicator}, {root}.
 template <>
 struct rules<mpi::reduce_t> : mpi::detail::between_ranks<mpi::reduce_t, 2, mpi::broadcast_t> {
   template <class R, class T>
   static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x) {
     auto const c = call<T>(at);
     int const root = c.rank(at[1]);
-    for_each_index(out.sizes, [&](dims const& i) { out.at(i) = R{}; }); // where MPI writes nothing
+    for_each_index(out.sizes, [&](dims const& i) { out.at(i) = R{}; }); // MPI does not write to these ranks
     auto const reduce = [&](auto* from, auto* to, int n) {
       return MPI_Reduce(from, to, n, c.type, MPI_SUM, root, c.comm);
     };
@@ -135,7 +137,7 @@ struct rules<mpi::reduce_t> : mpi::detail::between_ranks<mpi::reduce_t, 2, mpi::
   }
 };
 
-/// Attributes {communicator}, {ranks}.
+/// The attributes are {communicator}, {ranks}.
 template <>
 struct rules<mpi::all_gather_t> : mpi::detail::between_ranks<mpi::all_gather_t, 2, mpi::reduce_scatter_t> {
   static constexpr meta shape(attributes const& at, meta const* in, int) {
@@ -156,7 +158,7 @@ struct rules<mpi::all_gather_t> : mpi::detail::between_ranks<mpi::all_gather_t, 
     return permute(all, on_dims(mpi::detail::first_two_swapped, shape_of(all)));
   }
 };
-/// Attributes {communicator}, {ranks}.
+/// The attributes are {communicator}, {ranks}.
 template <>
 struct rules<mpi::reduce_scatter_t> : mpi::detail::between_ranks<mpi::reduce_scatter_t, 2, mpi::all_gather_t> {
   static constexpr meta shape(attributes const& at, meta const* in, int) {

@@ -13,7 +13,7 @@
 
 namespace varve::mpi {
 
-/// What MPI refuses, or ranks that do not make the same call.
+/// An error of MPI, or ranks that do not make the same call.
 struct error : varve::error {
   using varve::error::error;
 };
@@ -27,7 +27,7 @@ inline void require(int code, char const* what) {
   refuse::with<error>(
       ("varve: mpi: " + std::string(what) + ": " + std::string(text, static_cast<std::size_t>(n))).c_str());
 }
-/// The communicator that an attribute means: none is the world.
+/// Returns the communicator of an attribute; an empty attribute means the world.
 inline MPI_Comm comm_of(dims const& fact) {
   return fact.n ? MPI_Comm_f2c(static_cast<MPI_Fint>(fact[0])) : MPI_COMM_WORLD;
 }
@@ -43,13 +43,13 @@ inline int rank_in(MPI_Comm comm) {
 }
 } // namespace detail
 
-/// Ranks that call each other. Owns nothing: who made an `MPI_Comm` frees it.
+/// A group of ranks that call each other. It does not own the `MPI_Comm`, which its creator must free.
 class communicator {
 public:
   explicit communicator(MPI_Comm comm) : fact_{static_cast<index_t>(MPI_Comm_c2f(comm))} {}
   int rank() const { return detail::rank_in(detail::comm_of(fact_)); }
   int size() const { return detail::size_of(detail::comm_of(fact_)); }
-  /// Waits until every rank has come here.
+  /// Waits until every rank has called it.
   void barrier() const { detail::require(MPI_Barrier(detail::comm_of(fact_)), "barrier"); }
   dims fact() const { return fact_; }
   dims size_fact() const { return {size()}; }
@@ -58,7 +58,7 @@ private:
   dims fact_;
 };
 
-/// All ranks of the program: the communicator where none is named.
+/// All ranks of the program; the default communicator.
 struct world_t {
   int rank() const { return detail::rank_in(MPI_COMM_WORLD); }
   int size() const { return detail::size_of(MPI_COMM_WORLD); }
@@ -68,7 +68,8 @@ struct world_t {
 };
 inline constexpr world_t world{};
 
-/// The world as static values need it: its size, which shapes depend on, is a type. `all_gather(x, world_of<2>)`.
+/// The world with its size as part of the type, because shapes of static values depend on it:
+/// `all_gather(x, world_of<2>)`.
 template <int Ranks>
 struct world_of_t : world_t {
   static constexpr ints<Ranks> size_fact() { return {}; }
@@ -76,7 +77,7 @@ struct world_of_t : world_t {
 template <int Ranks>
 inline constexpr world_of_t<Ranks> world_of{};
 
-/// What stands for a communicator in a call.
+/// A type that represents a communicator in calls.
 template <class C>
 concept ranks = requires(C const& c) {
   c.fact();

@@ -9,8 +9,8 @@
 
 namespace varve::mpi {
 
-/// MPI from here to the end of the scope. Where the scope is left by an exception, the other ranks, which may be
-/// waiting for this one, are ended too.
+/// Initializes MPI and finalizes it at the end of the scope. If an exception leaves the scope, it aborts the other
+/// ranks too, because they may be waiting for this one.
 class environment {
 public:
   environment(int& argc, char**& argv) : at_work_(std::uncaught_exceptions()) {
@@ -24,7 +24,7 @@ public:
     if (std::uncaught_exceptions() > at_work_) end_all("an exception");
     MPI_Finalize();
   }
-  /// Says why on this rank's error stream, and ends all ranks.
+  /// Prints the reason to this rank's error stream and aborts all ranks.
   [[noreturn]] static void end_all(char const* why) {
     std::fprintf(stderr, "varve: mpi: rank %d of %d ends all ranks: %s\n", world.rank(), world.size(), why);
     std::fflush(stderr);
@@ -36,8 +36,8 @@ private:
   int at_work_;
 };
 
-/// `return varve::mpi::run(argc, argv, [] { ... });` is a whole `main`: MPI is there while the function runs, and an
-/// exception that leaves it on one rank is printed and ends the others.
+/// Runs a whole `main`: `return varve::mpi::run(argc, argv, [] { ... });`. MPI is initialized while the function runs.
+/// An exception that leaves the function on one rank is printed, and all ranks are aborted.
 template <class F>
 int run(int argc, char** argv, F const& f) {
   environment const here(argc, argv);

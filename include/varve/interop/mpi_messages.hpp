@@ -4,12 +4,12 @@
 #include <varve/op/expand.hpp>
 
 /// @file
-/// Operators by which one rank calls another: messages.
+/// Operators that send messages from one rank to another.
 namespace varve::mpi {
 
-/// Sends `x` to one rank and gives what another, or the same one, sent in the same call, of the same shape and dtype:
-/// `send_recv(x, to, from)`. Transpose: the way back. Where neighbours only pass values on, this is safer than `send`
-/// and `recv`: nobody waits for what nobody sends.
+/// Sends `x` to rank `to` and returns the value that rank `from` sends in the same call: `send_recv(x, to, from)`. Both
+/// have the same shape and dtype; the ranks may be equal. The transpose sends in the opposite direction. To pass values
+/// between neighbours, prefer it to `send` and `recv`, which can deadlock.
 inline constexpr struct send_recv_t {
   static constexpr auto op_name = "mpi_send_recv";
   template <value X, class D, class S, ranks C = world_t>
@@ -17,8 +17,8 @@ inline constexpr struct send_recv_t {
     return detail::call<send_recv_t>(x, c.fact(), varve::detail::as_fact(to), varve::detail::as_fact(from));
   }
 } send_recv{};
-/// Sends `x` to a rank, which calls `recv`. The result is a receipt: a zero of rank 0. For derivatives it must be part
-/// of what is differentiated (`loss + send(x, 1)`): the cotangent of `x` comes back through it.
+/// Sends `x` to a rank, which must call `recv`. The result is a receipt: a zero of rank 0. For derivatives, add the
+/// receipt to the loss (`loss + send(x, 1)`): the cotangent of `x` comes back through it.
 inline constexpr struct send_t {
   static constexpr auto op_name = "mpi_send";
   template <value X, class R, ranks C = world_t>
@@ -26,8 +26,8 @@ inline constexpr struct send_t {
     return detail::call<send_t>(x, c.fact(), varve::detail::as_fact(to));
   }
 } send{};
-/// What a rank sends, in the shape and dtype of `like`, which is not read otherwise. For derivatives `like` must depend
-/// on what is differentiated (`recv(0 * w, 0)`): its cotangent is zero, and making it sends the result's cotangent
+/// Returns the value that a rank sends. Only the shape and dtype of `like` are used. For derivatives `like` must depend
+/// on the differentiated value (`recv(0 * w, 0)`). Its cotangent is zero; computing it sends the result's cotangent
 /// back.
 inline constexpr struct recv_t {
   static constexpr auto op_name = "mpi_recv";
@@ -44,7 +44,7 @@ inline constexpr auto just_first = [](dims const& s) { return dims{s[0]}; };
 
 namespace varve {
 
-/// Attributes {communicator}, {to}, {from}.
+/// The attributes are {communicator}, {to}, {from}.
 template <>
 struct rules<mpi::send_recv_t> : mpi::detail::between_ranks<mpi::send_recv_t, 3> {
   template <class R, class T>
@@ -61,7 +61,7 @@ struct rules<mpi::send_recv_t> : mpi::detail::between_ranks<mpi::send_recv_t, 3>
   }
 };
 
-/// Attributes {communicator}, {to}.
+/// The attributes are {communicator}, {to}.
 template <>
 struct rules<mpi::send_t> : mpi::detail::between_ranks<mpi::send_t, 2, mpi::recv_t> {
   static constexpr meta shape(attributes const&, meta const* in, int) {
@@ -86,7 +86,7 @@ struct rules<mpi::send_t> : mpi::detail::between_ranks<mpi::send_t, 2, mpi::recv
     return expand(op(materialize(x, n)), on_dims(mpi::detail::just_first, n)); // a receipt for each lane
   }
 };
-/// Attributes {communicator}, {from}.
+/// The attributes are {communicator}, {from}.
 template <>
 struct rules<mpi::recv_t> : mpi::detail::between_ranks<mpi::recv_t, 2, mpi::send_t> {
   template <class R, class T>

@@ -9,8 +9,8 @@
 
 namespace varve::mpi::detail {
 
-/// Elements in a row, as MPI wants them: where they lie, if they lie so, else a copy. (Calls on truth values are
-/// compiled and refused; a vector of them is no row.)
+/// Contiguous elements for MPI: in place if they are contiguous, else a copy. Calls on bool are compiled, though
+/// refused at run time. Copies of bools use bytes, since `std::vector<bool>` is not contiguous.
 template <class T>
 class row {
   using element =
@@ -28,7 +28,7 @@ public:
     if constexpr (std::is_const_v<T>) return static_cast<void const*>(in_place_ ? pointer() : copy_.data());
     else return static_cast<void*>(in_place_ ? pointer() : copy_.data());
   }
-  /// Puts what was written to where it belongs.
+  /// Copies the written elements back to their places.
   void finish() {
     if (in_place_) return;
     std::size_t k = 0;
@@ -46,7 +46,7 @@ private:
   bool in_place_ = false;
 };
 
-/// `f(elements of x, those of the result)`, both in a row; x and result have their own sizes.
+/// Calls `f(elements of x, elements of the result)` with both contiguous. They may have different sizes.
 template <class R, class T, class F>
 void on_rows(strided<R> const& out, strided<T const> const& x, F const& f) {
   row<T const> from(x);

@@ -14,7 +14,7 @@ inline void require_supported(char const* op, dtype type) {
       type != dtype::uint8)
     refuse::dtype_is_not_supported(op, name(type));
 }
-/// Traced values, at whatever depth: refused.
+/// True if a value is traced, at any nesting level. Calls on such values do not compile.
 template <class X>
 inline constexpr bool is_traced = requires { typename base_of<X>; } && std::is_same_v<base_of<X>, proxy>;
 template <class Tag, class... F, value X>
@@ -29,20 +29,20 @@ constexpr auto call(X const& x, F const&... facts) {
   }
 }
 
-/// What the operators have in common. Attributes: {communicator}, and what else each names. The transpose has the same
-/// ones.
+/// The common base of the rules. The attributes are {communicator}, then those of the operator. The transpose has the
+/// same attributes.
 template <class Tag, int Attributes, class Transpose = Tag>
 struct between_ranks : rule::linear {
-  static constexpr bool in_headers = true; // the compiled library is not linked to MPI
+  static constexpr bool in_headers = true; // the compiled library does not link MPI
   static constexpr op_kind kind = op_kind::effect;
-  static constexpr bool in_all_lanes = true; // ranks call for the same lanes, whichever they are
-  /// May a program with this call be run by other processes?
+  static constexpr bool in_all_lanes = true; // all ranks must call for the same lanes
+  /// True if other processes may run a program with this call.
   static constexpr bool outlives_process(attributes const& at) { return at[0].n == 0; }
   static constexpr saved_values saved = saved_values::nothing();
   static constexpr int least_attributes = Attributes;
   static constexpr attributes checked(attributes const& at, meta const*) { return at; }
   static constexpr meta shape(attributes const&, meta const* in, int) { return same(in); }
-  /// One call on all lanes at once.
+  /// Makes one call for all lanes.
   template <class Op, class N, class X>
   static constexpr auto batch(Op const& op, N const& n, X const& x) {
     return op(materialize(x, n));
@@ -55,7 +55,7 @@ struct between_ranks : rule::linear {
   }
 
 protected:
-  /// The call of MPI that the operator is.
+  /// Returns the MPI call of the operator.
   template <class T>
   static call_on<T> call(attributes const& at) {
     return {Tag::op_name + 4, at[0]}; // without "mpi_"

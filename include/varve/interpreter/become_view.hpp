@@ -12,7 +12,7 @@ inline bool is_eager_leaf(tensor const& t) {
   edge const& e = eager_history(t);
   return e && e.to()->type->is_leaf;
 }
-/// x becomes the view of itself that `view(x)` makes, at every level and in every mode that sees it.
+/// Changes x in place to the view of itself that `view(x)` creates, at every level and in every mode that sees it.
 template <class T, class View>
 tensor const& become(char const* name, T const& x, View const& view) {
   if (!x.defined()) refuse_undefined(name);

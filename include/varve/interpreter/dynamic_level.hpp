@@ -11,19 +11,19 @@
 
 namespace varve {
 
-/// The operands of a boxed call opened by a run-time transform: their inner values, and the payload of each (null where
-/// it has none).
+/// The operands of a boxed call opened by a run-time transform: their inner values and the payload of each, which is
+/// undefined for operands without one.
 struct boxed_dual {
   boxed_args primal;
   boxed_args tangent;
 };
-/// Operands of a call as a level of reverse mode sees them.
+/// The operands of a call as a level of reverse mode sees them.
 struct boxed_tracked {
-  boxed_args const* of; // the operands as they came
+  boxed_args const* of; // the original operands
   boxed_args primal;
   bool any = false;
 };
-/// Operands of a call, opened at a level.
+/// The operands of a call, opened at a level.
 struct boxed_operands {
   boxed_args const* from;
   boxed_args value;
@@ -31,8 +31,8 @@ struct boxed_operands {
   layer const* of = nullptr;
 };
 
-/// Boxed forms of the three rule calls (`rule_call.hpp`): the loop over operands is at run time, the rules are the
-/// same.
+/// The boxed form of the rule calls in `rule_call.hpp`: the loop over operands runs at run time; the rules are the
+/// same. This one returns the tangent of the result, undefined if there is none.
 template <class T>
   requires std::is_same_v<T, tensor>
 T tangent(boxed_op const& op, T const& y, boxed_dual const& d) {
@@ -45,26 +45,27 @@ T tangent(boxed_op const& op, T const& y, boxed_dual const& d) {
   }
   return t;
 }
-/// How an interpreter opens and closes *tensors*: by the layer their payload names.
+/// Opens and closes *tensors* for an interpreter, by the layer that their payload names.
 struct dynamic_level {
   static constexpr int level = 0;
   layer* self = nullptr;
 
-  /// Finds the payload of a view anew; null where values have none.
+  /// Recomputes the payload of a view; null if values have none.
   void (*refresh)(tensor const& view) = nullptr;
 
-  /// What the function was given without a part in the derivative: it may be written into, unlike what it captures.
+  /// The tensors that the function received without being differentiated by them. It may write into these, unlike into
+  /// captures.
   std::vector<tensor> given;
 
   bool mine(tensor const& t) const { return t.defined() && t.is_wrapped() && t.layer() == self->id; }
-  /// A value of this level, with its payload as it is after writes into the memory it is a view of.
+  /// Returns a value of this level, with its payload updated after writes into the memory of which it is a view.
   tensor const& fresh(tensor const& t) const {
     if (t.base().defined() && t.is_overtaken()) [[unlikely]]
       refresh_as_of(t);
     return t;
   }
-  /// What is kept in a view outlives a layer that began after its base was made, as the trace of a branch that asks for
-  /// the view first.
+  /// Recomputes the payload of a view while layers that began after its base was made are off the stack. The payload
+  /// outlives such a layer, for example the trace of a branch that is the first to read the view.
   VARVE_NOINLINE void refresh_as_of(tensor const& t) const {
     thread_state& s = this_thread_state;
     layer* const top = s.transforms.top;
@@ -91,8 +92,8 @@ struct dynamic_level {
   tensor close_dual(I const&, tensor const& y, tensor const& t) const {
     return t.defined() ? tensor::wrap(y, self->id, self->level, t, {}, y.sizes()) : y;
   }
-  /// A result without history or tangent that was made at this level may be written into with values of the level
-  /// (FS-7): it is one of them. What lies in the memory of an operand is as that operand is.
+  /// Makes a result without history or tangent a value of this level, so that values of the level may be written into
+  /// it. A result in the memory of an operand is left as the operand is.
   template <class Y, class X>
   VARVE_NOINLINE void make_own(Y& y, X const& of) const {
     if (mine(y) || !has_derivatives(y.dtype()) || y.is_number() || self->kind->is_dual_level) return;
@@ -100,8 +101,8 @@ struct dynamic_level {
       if (of[i].defined() && y.shares_storage(of[i])) return;
     y = tracked_value(y, {});
   }
-  /// ... of a higher-order operator or custom function, whose functions may also return what they captured: that others
-  /// hold.
+  /// Applies `make_own` to the results of a higher-order operator or custom function. It skips results that have other
+  /// owners, since functions may return tensors that they captured.
   template <class Y>
   Y own(Y y, boxed_args const& of) const {
     for (int k = 0; refresh && k < y.size(); ++k)
@@ -109,8 +110,9 @@ struct dynamic_level {
     return y;
   }
 
-  /// What a function of a higher-order operator that is traced returned in the memory of an operand is a view of that:
-  /// not to be written into, nor read when the operand was, since the graph may run another branch than this one.
+  /// Marks results of a traced function of a higher-order operator that lie in the memory of an operand as views of it.
+  /// They may not be written into, nor read after the operand was written, since the graph may run another branch than
+  /// this one.
   template <class Y>
   Y tied(Y y, boxed_args const& x) const {
     for (int k = 0; refresh && k < y.size(); ++k)
@@ -129,7 +131,7 @@ struct dynamic_level {
     }
     return o;
   }
-  /// Is the one operand of a pack mapped?
+  /// True if the only operand of a pack is mapped.
   bool is_mapped(boxed_args const& x) const { return mine(x[0]); }
   template <class I, class Flag>
   tensor close_batched(I const&, operand<tensor, Flag> const& y) const {
@@ -154,14 +156,14 @@ struct dynamic_level {
     return r;
   }
   template <class I,
-            class Y> // not tensor const& y: compilers instantiate what does not depend on a parameter, used or not
+            class Y> // not tensor: compilers instantiate what depends on no parameter, even if unused
   tensor record(I const&, boxed_op const& op, Y const& y, boxed_tracked const& t) const {
     Y r = y;
     if (t.any && records()) write_down(op, r, *t.of, t.primal);
     return r;
   }
-  /// Makes the result of a call that is done a value of this level, given what it was called on and what that held one
-  /// level below.
+  /// Makes the result of a finished call a value of this level with a history. `of` are its operands and `below` their
+  /// values one level below.
   template <class Y, class X, class P>
   VARVE_INLINE void write_down(boxed_op const& op, Y& y, X const& of, P const& below) const {
     if (!op.table->differentiable || !has_derivatives(y.dtype())) return;
@@ -176,19 +178,19 @@ struct dynamic_level {
     dims const& sizes = y.sizes();
     y = tensor::wrap(static_cast<Y&&>(y), self->id, self->level, {}, detail::edge_to(n), sizes);
   }
-  /// ... while the level is on the stack (`layer_kind::record`).
+  /// Records a finished call while the level is on the stack (`layer_kind::record`).
   template <class Y>
   static void record_done(layer& l, boxed_op const& op, Y& y, tensor const* const* of, tensor const* const* below,
                           int n);
-  /// A result in the memory of an operand remembers what it is a view of. Where nothing is recorded it has no history,
-  /// and may not be written into where something is (AG-16).
+  /// Marks a result in the memory of an operand as a view of it. A view made while nothing is recorded has no history
+  /// and may not be written into while operators are recorded.
   template <class Y>
   void link(boxed_op const& op, Y& y, tensor const& of, bool recording) const {
     if (!mine(of) || !y.shares_storage(of)) return;
     detail::view_origin origin = of.origin();
     if (!mine(y)) {
       if (!op.table->differentiable || !has_derivatives(y.dtype())) {
-        // Detached of what was made at this level: its own, though nothing that it shows is told of it.
+        // Detached from a value made at this level: a value of the level, too, but not linked to that value.
         if (has_derivatives(y.dtype()) && !self->kind->is_dual_level && y.is_made_since(self->epoch))
           y = tracked_value(y, {});
         return;
@@ -198,7 +200,7 @@ struct dynamic_level {
     }
     y.set_base(of.base().defined() ? of.base() : of, origin);
   }
-  /// Are operators recorded at this level? The mode of the thread as it was before the level was taken off (FS-8).
+  /// True if operators are recorded at this level: the thread's grad mode before the level was taken off the stack.
   bool records() const { return self->grad_mode; }
   tensor tracked_value(tensor const& y, edge history) const {
     return tensor::wrap(y, self->id, self->level, {}, static_cast<edge&&>(history), y.sizes());
@@ -212,26 +214,26 @@ void dynamic_level::record_done(layer& l, boxed_op const& op, Y& y, tensor const
   auto const& in = *static_cast<dynamic_level*>(l.object);
   bool const on = this_thread_state.grad_mode;
   if (on) in.write_down(op, y, operand_list{of, n}, operand_list{below, n});
-  if (op.table->kind != op_kind::pointwise) in.link(op, y, *of[0], on); // those have memory of their own
+  if (op.table->kind != op_kind::pointwise) in.link(op, y, *of[0], on); // pointwise results have memory of their own
   if (!y.is_wrapped()) in.make_own(y, operand_list{of, n});
 }
 #endif
 
-/// ... of `vmap`: what only that needs.
+/// A level of `vmap`, with the data that only `vmap` needs.
 struct batch_level : dynamic_level {
-  /// Size of the mapped dimension, and what random operators do.
+  /// The size of the mapped dimension. `random` says what random operators do.
   extent batch_size = 0;
   random_policy random = random_policy::error;
-  /// That of a layer which is one of `vmap`.
+  /// Returns the level of a layer of `vmap`.
   static batch_level const& of(layer const& l) {
     return static_cast<batch_level const&>(*static_cast<dynamic_level const*>(l.object));
   }
 };
 
 namespace detail {
-/// A random operator under `vmap`, by the policy of the layer: attribute 0 is its shape.
+/// Runs a random operator under `vmap` by the policy of the layer. Attribute 0 is its shape.
 VARVE_COLD inline operand<tensor, bool> batched_random(boxed_op const& op, dims const& n, boxed_operands const& o) {
-  if (op.at->count == 0) return {op(o.value), false}; // what the generator holds is one for all, and not random
+  if (op.at->count == 0) return {op(o.value), false}; // states of the generator are the same for all lanes
   if (batch_level::of(*o.of).random == random_policy::error)
     refuse::with<transform_error>(
         (std::string("varve: vmap: ") + (random_caller ? random_caller : op.name()) +

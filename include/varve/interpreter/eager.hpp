@@ -9,21 +9,21 @@
 namespace varve {
 
 namespace detail {
-/// Gives a tensor another history. A gradient that is retained is from then on that of what the tensor now holds
-/// (AG-9).
+/// Gives a tensor another history. A retained gradient is from then on the gradient of the tensor's new value.
 void change_history(tensor const& t, edge e);
-/// Threads that share a view find its history one at a time.
+/// A lock for threads that share a view, so that they find its history one at a time.
 inline constinit spin_lock finding_histories;
 void find_history(tensor const& t);
-/// An eager tensor's history, found anew when its base was written into since (AG-15). Threads may ask for it at once.
+/// Returns the history of an eager tensor, recomputed if its base was written into since. Safe to call from several
+/// threads at once.
 inline edge const& eager_history(tensor const& t) {
   tensor const& base = t.base();
   if (base.defined() && base.history() && !t.is_wrapped() && t.is_overtaken()) [[unlikely]]
     find_history(t);
   return t.history();
 }
-/// What a gradient that may not be differentiated depends on: the operands of its node, and the cotangents. Who asks
-/// for a derivative by one of them meets the refusal, and no zero.
+/// Returns edges to what a gradient that may not be differentiated depends on: the operands of its node, and the
+/// cotangents. Differentiating by one of these then reaches the refusal instead of yielding zero.
 inline std::vector<edge> leading_to(grad_node const* node, boxed_args const& cotangents) {
   std::vector<edge> r;
   for (int k = 0; node && k < node->count; ++k) r.push_back(node->next[k]);
@@ -32,17 +32,17 @@ inline std::vector<edge> leading_to(grad_node const* node, boxed_args const& cot
   if (r.empty()) r.emplace_back();
   return r;
 }
-/// A value of a level that is at work, with its history as it is after writes into the memory it is a view of.
+/// Returns a value of an active level, with its history updated after writes into the memory of which it is a view.
 inline tensor const& fresh_at_level(tensor const& t) {
   for (layer const* l = this_thread_state.transforms.top; l && t.is_wrapped() && t.base().defined(); l = l->below)
     if (l->id == t.layer()) static_cast<dynamic_level const*>(l->object)->fresh(t);
   return t;
 }
-/// A value that is only the own of levels which did not record it, or have ended while what it holds has a history, as
-/// seen below them.
+/// Returns a value as seen below levels that did not record it, or that have ended while the value inside has a
+/// history.
 tensor const& where_recorded(tensor const& t);
-/// Lowers below autograd: what a recorded call runs. A kernel that returns an operand itself is taken to have returned
-/// a view of it, since the operand has a history of its own.
+/// Runs a recorded call below autograd. If a kernel returns an operand itself, the result becomes a view of it, since
+/// the operand has a history of its own.
 struct below_autograd {
   boxed_op const& op;
   dispatch_key_set keys;
@@ -66,7 +66,7 @@ struct eager_tracked {
 };
 } // namespace detail
 
-/// Eager autograd as the outermost level of `grad`: values are seen as they are, their histories hang on themselves.
+/// Eager autograd as the outermost level of `grad`. Values are not wrapped and store their histories themselves.
 struct eager_level {
   template <class X>
   detail::eager_tracked<X> open_tracked(X const& x) const {
@@ -89,7 +89,7 @@ struct eager_level {
     write_down(op, y, t.primal);
     return y;
   }
-  /// Makes a call whose result is there the history of that.
+  /// Records a finished call as the history of its result.
   template <class Op, class X>
   static void write_down(Op const& op, tensor const& y, X const& x) {
     auto const edge_of = [&](int i) -> edge const* {
@@ -112,10 +112,10 @@ namespace detail {
   refuse::with<autograd_error>((std::string("varve: ") + op + ": " + why).c_str());
 }
 
-/// Refuses to write where that would make gradients wrong (AG-14, AG-16).
+/// Refuses a write that would make gradients wrong.
 void check_write(char const* op, tensor const& x);
-/// What was written into a tensor, operand `target` of the call, becomes its history, and that of its base and of the
-/// base's other views (AG-15). `views` finds these.
+/// Makes a write into a tensor its history, and the history of its base and of the base's other views. `written` leads
+/// to the node of the call, whose operand `target` is the tensor. `views` finds the other histories.
 template <class Views>
 void rebase(Views const& views, tensor const& self, edge const& written, int target = 0) {
   tensor const& base = self.base();
@@ -123,14 +123,14 @@ void rebase(Views const& views, tensor const& self, edge const& written, int tar
   change_history(base, views.history_of_base(base, edge(base.history()), self, written.to(), target));
   change_history(self, views.history_of_view(base, self));
 }
-/// A memory is written, and its history is to be a node: nodes that this leads to, and that saved the memory as it was,
-/// would keep themselves.
+/// Makes nodes that saved this memory release it, before the node of a write becomes its history. Nodes to which
+/// `written` leads would otherwise keep themselves alive.
 void let_go_of(tensor const& self, edge const& written);
-/// A recorded call of an operator that writes into its first operand.
+/// Runs and records an operator that writes into its first operand.
 tensor write_recorded(boxed_op const& op, dispatch_key_set below, boxed_args const& x);
-/// ... a call whose result is there, of operands one of which is known to require grad.
+/// Records a finished call with operands of which at least one requires grad.
 void record_eagerly_done(boxed_op const& op, tensor const& y, operand_list x);
-/// What happens at the autograd key: recorded when an operand has a history.
+/// Processes a call at the autograd key: it is recorded if an operand has a history.
 tensor record_eagerly(boxed_op const& op, dispatch_key_set below, boxed_args const& x);
 } // namespace detail
 
@@ -145,7 +145,7 @@ VARVE_NOINLINE VARVE_LIBRARY void change_history(tensor const& t, edge e) {
   if (retained) autograd_kernels.load(std::memory_order_acquire)->retain(t.history());
 }
 VARVE_COLD VARVE_LIBRARY void find_history(tensor const& t) {
-  edge old; // let go outside of the lock: what a graph holds may be the user's
+  edge old; // released outside of the lock: a graph may own user objects
   spin_lock::held const on(finding_histories);
   if (!t.is_overtaken()) return;
   if (t.origin() == view_origin::function)
@@ -202,7 +202,7 @@ VARVE_LIBRARY void check_write(char const* op, tensor const& x) {
     break;
   }
   tensor const* memory = &x.base();
-  int mapped = 0; // lanes must be dense each, as its history asks of them (`region_of`)
+  int mapped = 0; // each lane must be dense, as its history requires (`region_of`)
   for (; memory->is_wrapped() && !memory->state(); memory = &memory->inner())
     mapped += memory->inner().dim() - memory->dim();
   if (!(memory->state() ? is_dense(memory->state()->layout_shown(), mapped)
@@ -212,12 +212,12 @@ VARVE_LIBRARY void check_write(char const* op, tensor const& x) {
 VARVE_COLD VARVE_LIBRARY void let_go_of(tensor const& self, edge const& written) {
   if (!self.may_be_kept()) return;
   edge const& before = (self.base().defined() ? self.base() : self).history();
-  std::uint64_t const first = before ? before.to()->sequence : 0; // what saved it since is later
+  std::uint64_t const first = before ? before.to()->sequence : 0; // nodes that saved it since are later
   auto const order = [](grad_node const* n) { return std::pair(n->sequence, reinterpret_cast<std::uintptr_t>(n)); };
   list<grad_node*> ahead;
   ahead.push_back(written.to());
   for (grad_node* last = nullptr; !ahead.empty();) {
-    std::ptrdiff_t at = 0; // later nodes first: one that several lead to comes several times in a row
+    std::ptrdiff_t at = 0; // later nodes first: a node to which several lead comes several times in a row
     for (std::ptrdiff_t k = 1; k < static_cast<std::ptrdiff_t>(ahead.size()); ++k)
       if (order(ahead[k]) > order(ahead[at])) at = k;
     grad_node* const n = ahead[at];
@@ -252,7 +252,8 @@ VARVE_NOINLINE VARVE_LIBRARY tensor write_recorded(boxed_op const& op, dispatch_
     if (keep >> i & 1) refuse_inference(x[i], op.name());
   for (int i = 0; i < x.size(); ++i)
     if ((keep >> i & 1) && x[i].shares_storage(self)) {
-      // What the gradient needs is about to be written over; its own derivative goes on to the history of the original.
+      // The gradient needs this value, which is about to be overwritten. The copy continues the history of the
+      // original.
       bool const unseen = x[i].has_data() && this_thread_state.quiet();
       before[i] = unseen ? contiguous_copy(x[i]) : autograd_kernels.load(std::memory_order_acquire)->copy(x[i]);
       if (edges[i]) before[i].set_history(edges[i]);
@@ -275,7 +276,7 @@ VARVE_NOINLINE VARVE_LIBRARY void record_eagerly_done(boxed_op const& op, tensor
 VARVE_NOINLINE VARVE_LIBRARY tensor record_eagerly(boxed_op const& op, dispatch_key_set below, boxed_args const& x) {
   if (op.table->kind == op_kind::mutation) return write_recorded(op, below, x);
   if (!op.table->vjp && std::strchr(op.table->schema, '!') && this_thread_state.grad_mode) [[unlikely]]
-    for (auto const& t : x) // what it writes would keep the history of what was there before
+    for (auto const& t : x) // the written operand would keep its old history
       if (t.defined() && t.has_history()) no_rule(op.name(), "grad");
   return grad_interpreter<eager_level>{}.process(below_autograd{op, below}, x);
 }

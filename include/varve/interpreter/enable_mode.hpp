@@ -4,16 +4,16 @@
 
 namespace varve {
 
-/// A type with a static `dispatch(op, args)`: what `enable_mode` takes, and what wrapper types are.
+/// A type with a static `dispatch(op, args)`, as `enable_mode` requires it and wrapper types have it.
 template <class T>
 concept handler_type = requires(boxed_op const& op, boxed_args const& x) {
   { T::dispatch(op, x) } -> std::convertible_to<tensor>;
 };
 
-/// The single-slot mode (the first "python mode", MD-1): while it lives, every operator of this thread on tensors,
-/// factories included, is handled by `T::dispatch`, so that `empty({})` can return a `T`. It beats every operand
-/// (MD-2); tensors made from data are not intercepted (MD-3). While the handler runs the mode is off. A second one of
-/// this form is refused with `dispatch_error`; `mode_guard` nests.
+/// The single-slot mode (the first "python mode"). During its lifetime `T::dispatch` handles every operator of this
+/// thread on tensors, factories included, so that `empty({})` can return a `T`. It precedes the handlers of all
+/// operands. Tensors made from data are not intercepted. The mode is off while the handler runs. Throws
+/// `dispatch_error` if another mode of this form is on; `mode_guard` nests.
 template <handler_type T>
 class enable_mode {
   struct mode {

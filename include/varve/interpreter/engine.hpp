@@ -10,43 +10,45 @@
 #include <varve/op/slice.hpp>
 
 /// @file
-/// A run counts for each node what must come before it, then runs nodes whose count is zero. A chain of a million nodes
-/// is run and freed without recursion.
+/// Reverse mode over the recorded graph. A run counts for each node the nodes that must run before it, and then runs
+/// nodes whose count is zero. It runs and frees chains of a million nodes without recursion.
 namespace varve {
 
 namespace detail {
-/// One run of reverse mode over a recorded graph, from given results to what they were made of: nodes run when all that
-/// follow them have, later ones first (AG-5). Runs may nest and may share nodes between threads: what a run knows of a
-/// node is its own. (A template, so that the header alone instantiates no operator.)
+/// One run of reverse mode over a recorded graph, from given results to the values from which they were computed. A
+/// node runs when all nodes that follow it have run, later ones first. Runs may nest, and threads may share nodes: the
+/// data of a run about a node are its own. This class is a template so that including the header alone instantiates no
+/// operator.
 template <class T = tensor>
 class backward_run {
 public:
-  /// `keep`: saved values are kept for another run.
+  /// Creates a run. With `keep`, saved values are kept for another run.
   explicit backward_run(bool keep);
   backward_run(backward_run const&) = delete;
   backward_run& operator=(backward_run const&) = delete;
   ~backward_run();
 
-  /// The cotangent of a result joins.
+  /// Adds a cotangent of a result.
   void seed(edge const& e, T g);
-  /// The cotangent that arrives at an edge will be handed out; then only what leads there runs. Returns its number.
+  /// Requests the cotangent that arrives at an edge, and returns its number. Once there is a request, only nodes that
+  /// lead to requested edges run.
   int capture(edge const& e) {
     captures_.push_back({e, {}, false});
     return static_cast<int>(captures_.size()) - 1;
   }
-  /// Nodes whose cotangent is handed out have their hooks called, as if they ran (`backward` with inputs).
+  /// Calls the hooks of nodes whose cotangent is requested, as if the nodes ran (`backward` with inputs).
   void call_hooks_of_captured() { hooks_of_captured_ = true; }
   T const& captured(int k) const { return captures_[k].value; }
   bool reached(int k) const { return captures_[k].reached; }
 
   void run();
 
-  /// The node that this thread is running; null outside.
+  /// Returns the node that this thread is running, or null.
   static grad_node*& this_node() {
     static constinit thread_local grad_node* n = nullptr;
     return n;
   }
-  /// Will the run of this thread execute a node (AG-6)? False outside of one.
+  /// True if the current run of this thread will execute a node. False outside of a run.
   static bool will_execute(grad_node* n) {
     backward_run* const r = current();
     if (!r) return false;
@@ -54,12 +56,12 @@ public:
     return k != none && r->tasks_[k].needed;
   }
   bool keeps() const { return keep_; }
-  /// Does a node take part: will gradients arrive there?
+  /// True if a node takes part, that is, if gradients will arrive there.
   bool reaches(grad_node* n) const {
     std::uint32_t const k = find(n);
     return k != none && tasks_[k].wanted();
   }
-  /// Tells this run from all others.
+  /// Returns a number that is unique to this run.
   std::uint64_t id() const { return id_; }
   static backward_run*& current() {
     static constinit thread_local backward_run* r = nullptr;
@@ -92,7 +94,7 @@ private:
   struct task {
     grad_node* at;
     T first;                    // the cotangent of result 0
-    boxed_args* rest = nullptr; // of the others, from 1 on
+    boxed_args* rest = nullptr; // those of the other results, from 1 on
     std::uint32_t waiting = 0;
     bool needed = true, is_captured = false;
     explicit task(grad_node* n) : at(n) {}
@@ -103,7 +105,7 @@ private:
     T value;
     bool reached;
   };
-  /// Held by the one run of the process that finds its tasks by the nodes' marks; others look them up.
+  /// Set by the one run of the process that finds its tasks by marks in the nodes; other runs look them up in an index.
   static std::atomic<bool>& marks_taken() {
     static constinit std::atomic<bool> taken{false};
     return taken;
@@ -122,7 +124,7 @@ private:
     if (index_.empty()) return none;
     return index_[place_of(n)].task;
   }
-  /// ... of one that is known to have one.
+  /// Returns the task of a node that is known to have one.
   std::uint32_t place(grad_node* n) const {
     return owns_marks_ ? n->mark.load(std::memory_order_relaxed) : index_[place_of(n)].task;
   }
@@ -133,7 +135,8 @@ private:
     else insert(n, k);
     return k;
   }
-  /// Where a node is, or would be, in the index: open addressing, at most half full.
+  /// Returns the place of a node in the index, or the place where it would be inserted. Open addressing, at most half
+  /// full.
   std::size_t place_of(grad_node* n) const {
     std::size_t at = (reinterpret_cast<std::uintptr_t>(n) >> 6) * 0x9E3779B97F4A7C15u & (index_.size() - 1);
     while (index_[at].at && index_[at].at != n) at = (at + 1) & (index_.size() - 1);
@@ -149,7 +152,7 @@ private:
   void make_ready(std::uint32_t k) { ready_.push(tasks_[k].at->sequence, k); }
   /// Counts for every node what must run before it.
   std::uint32_t discover(grad_node* root);
-  /// What leads to a capture, found from the leaves on.
+  /// Finds the nodes that lead to a capture, starting from the leaves.
   void find_needed();
   void give(std::uint32_t k, std::uint32_t nr, T g) {
     T* sum = &tasks_[k].first;
@@ -165,12 +168,12 @@ private:
   VARVE_NOINLINE static void join(T& sum, T const& g) {
     if (sum.is_unique() && is_plain(sum) && is_plain(g) && sum.is_contiguous() && sum.dtype() == g.dtype() &&
         sum.sizes() == g.sizes())
-      add_(sum, g); // nobody else sees it
+      add_(sum, g); // no other handle sees it
     else sum = T(add(static_cast<T const&>(sum), g));
   }
   static bool is_plain(T const& t) { return !t.is_wrapped() && t.has_data() && !t.has_history(); }
-  /// Adds the cotangent of a slice, which is zero elsewhere, to what others gave its operand: so n slices of one value
-  /// cost what they show, not n times the whole. False where somebody could tell the difference.
+  /// Adds the cotangent of a slice, which is zero elsewhere, to the sum of its operand, so that differentiating n
+  /// slices costs time proportional to their total size. Returns false if the difference could be observed.
   VARVE_NOINLINE bool adds_part(grad_node& n, boxed_args const& g) {
     if (n.type != &operator_node::type_ || n.extra || n.next[0].nr() != 0 || !g[0].defined()) return false;
     op_table const& t = *static_cast<operator_node&>(n).table;
@@ -214,7 +217,7 @@ private:
   std::uint64_t id_ = next_layer_id();
   backward_run* outer_;
   level_seen_again outer_level_ = this_thread_sees_again;
-  /// Memory that the runs of a thread use one after the other.
+  /// Memory that the runs of a thread reuse one after the other.
   struct lists {
     list<task> tasks;
     latest_first<dependent<std::uint32_t, T>> ready;
@@ -248,7 +251,7 @@ private:
 template <class T>
 backward_run<T>::backward_run(bool keep) : keep_(keep), owns_marks_(takes_marks()), outer_(current()) {
   current() = this;
-  mine_.swap(spare()); // what the thread's last run left; a run inside of another finds it empty
+  mine_.swap(spare()); // the lists of the thread's last run; empty for a nested run
   tasks_.clear();
   ready_.clear();
   open_.clear();
@@ -273,8 +276,8 @@ void backward_run<T>::seed(edge const& e, T g) {
 template <class T>
 void backward_run<T>::run() {
   if (!captures_.empty()) find_needed();
-  task* const tasks = tasks_.data(); // none joins any more
-  std::uint32_t only = none;         // one that may run, when no other may
+  task* const tasks = tasks_.data(); // no task is added any more
+  std::uint32_t only = none;         // a task that may run while no other may
   if (roots_.size() == 1) only = place(roots_[0].to());
   else
     for (std::uint32_t k = 0; k < tasks_.size(); ++k)

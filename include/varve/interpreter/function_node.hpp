@@ -13,8 +13,8 @@ namespace varve::detail {
        ", which keeps values from below that transform; call grad of a function there")
           .c_str());
 }
-/// A node whose pullback is a function: cotangents of the results to cotangents of the operands. One that keeps no
-/// values of its own says so by a member `is_linear`.
+/// A node whose pullback is a function from the cotangents of the results to those of the operands. A pullback that
+/// stores no values declares a member `is_linear`.
 template <class F>
 struct function_node : grad_node {
   F pullback;
@@ -69,7 +69,7 @@ template <class F>
 inline constexpr grad_node_type function_node<F>::type_{
     &function_node::backward, &function_node::release, &function_node::destroy, &function_node::name_of, false,
     &function_node::saved_of, &function_node::let_go};
-/// Records a function of operands with the given edges; the node is the caller's to share.
+/// Creates the node of a function of operands with the given edges. The caller takes ownership.
 template <class F>
 grad_node* record_function(F pullback, std::vector<edge> edges, int results, char const* label) {
   return new function_node<F>(std::move(pullback), std::move(edges), static_cast<std::uint16_t>(results), label);

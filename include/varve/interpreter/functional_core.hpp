@@ -5,25 +5,27 @@
 #include <varve/op/in_place.hpp>
 
 /// @file
-/// How writing is taken out of a run of operators, for each host: a level of the transform `functionalize`
-/// (`interpreter/functionalize.hpp`) and the mode below other modes (`functional/functional_mode.hpp`). Inverses of
-/// views are one text with the pass over graphs (`op/view_inverse.hpp`, `pass/functionalize.hpp`).
+/// How writes are removed from a run of operators. There are two hosts: a level of the transform `functionalize`
+/// (`interpreter/functionalize.hpp`), and the mode below other modes (`functional/functional_mode.hpp`). The inverses
+/// of views share their source with the pass over graphs (`op/view_inverse.hpp`, `pass/functionalize.hpp`).
 namespace varve::detail {
 
-/// What an operator without a functional form writes into its first operand, where a program allows that
+/// Computes what an operator without a functional form writes into its first operand, if the program allows that
 /// (`hop/auto_functionalized.hpp`).
 inline std::atomic<tensor (*)(boxed_op const&, boxed_args const&)> writes_into_copy{nullptr};
 
-/// Whether a `reshape` is a view or a copy is asked of the memory that the program sees, not of the value that stands
-/// for it by now. A `Host` says what a value is: `mine(t)`, `current(t)` and `alias_of(t)` of one that stands for
-/// memory, `made(y, memory, chain, layout, shares_with)` of a new one, `run_of()`, and what it refuses to write:
-/// `check_write(op, x)`.
+/// The core of both hosts. Whether a `reshape` is a view or a copy depends on the memory that the program sees, not on
+/// the value that now stands for it.
+///
+/// A `Host` defines its values: `mine(t)`; `current(t)` and `alias_of(t)` for one that stands for memory; `made(y,
+/// memory, chain, layout, shares_with)` for a new one; `run_of()`; and the writes that it refuses, in `check_write(op,
+/// x)`.
 template <class T, class Host>
 struct functional_core {
   using memory = functional_memory<T>;
   using alias = functional_alias<T>;
 
-  /// Any operator that does not write.
+  /// Processes an operator that does not write.
   tensor call(boxed_op const& op, boxed_args const& x) const {
     bool const looks =
         op.table->handle && is_invertible_view(op.table->handle()); // a view is read when its elements are
@@ -35,21 +37,21 @@ struct functional_core {
     return close_functional(op, op(plain), x, plain);
   }
 
-  /// What values hold, up to date.
+  /// Returns the current values of operands.
   boxed_args open_functional(boxed_args const& x) const {
     boxed_args r;
     for (auto const& t : x) r.push_back(host().mine(t) ? Host::current(t) : t);
     return r;
   }
-  /// A value with memory of its own.
+  /// Returns a value with memory of its own.
   tensor wrap(T const& y) const {
     return host().made(y, std::make_shared<memory>(host().run_of(), y), nullptr, memory_layout(y), {});
   }
   boxed_args wrap(boxed_args const& y) const {
     return tree_map([&](auto const& t) { return t.defined() ? wrap(t) : t; }, y);
   }
-  /// What a function returned: a view of an operand, or of what another result lies in (`shared`), is not to be written
-  /// into, since how to put it back is not known.
+  /// Wraps the result of a function. A result that is a view of an operand, or shares memory with another result
+  /// (`shared`), may not be written into, since its inverse is unknown.
   tensor wrap_result(char const* who, T const& y, boxed_args const& plain, bool shared = false) const {
     tensor const r = wrap(y);
     if (shared) Host::alias_of(r).memory->returned_by = who;
@@ -57,14 +59,15 @@ struct functional_core {
       if (t.defined() && y.shares_storage(t)) Host::alias_of(r).memory->returned_by = who;
     return r;
   }
-  /// A result is the operand that it is, or shows the memory of one, or has its own. What lies in the memory of
-  /// captured tensors is left there.
+  /// Wraps the result of an operator: it is an operand, or shows the memory of one, or has memory of its own. A result
+  /// in the memory of a captured tensor is not wrapped.
   tensor close_functional(boxed_op const& op, T const& y, boxed_args const& x, boxed_args const& plain) const {
     if (!y.defined()) return y;
     for (int k = 0; k < x.size(); ++k)
       if (y.is(plain[k])) return x[k];
     if (op.table->kind == op_kind::view && host().mine(x[0])) return view(op, y, x[0], plain[0]);
-    if (op.table->kind == op_kind::view && y.object() && !x[0].object()) return y; // a mode below made it of a capture
+    // a mode below created it from a capture
+    if (op.table->kind == op_kind::view && y.object() && !x[0].object()) return y;
     for (int k = 0; k < x.size(); ++k) {
       if (!x[k].defined() || !y.shares_storage(plain[k])) continue;
       if (!host().mine(x[k])) return y;
@@ -75,8 +78,8 @@ struct functional_core {
     return wrap(y);
   }
 
-  /// An in-place operator: the functional one, whose result is committed to the memory (FN-5). On plain values it is as
-  /// it is.
+  /// Processes an in-place operator: runs the functional one and commits its result to the memory. On plain values the
+  /// operator itself runs.
   tensor write(boxed_op const& op, boxed_args const& x) const {
     bool any = false;
     for (auto const& t : x) any = any || host().mine(t);
@@ -90,7 +93,7 @@ struct functional_core {
     x[0].bump_version();
     return x[0];
   }
-  /// A write of a function, seen as one: the value that an operand has behind it.
+  /// Replaces the value of an operand that a function has written into. This counts as one write.
   void replace(char const* who, tensor const& x, T const& y) const {
     alias& of = Host::alias_of(x);
     if (!of.memory->is_writable()) refuse_write_of_capture(who);
@@ -98,17 +101,18 @@ struct functional_core {
     of.memory->commit(y, of.at, of.shown);
     x.bump_version();
   }
-  /// Was a value, or one that shares its memory, written into since it was made?
+  /// True if a value, or one that shares its memory, was written into since it was made.
   static bool is_written(tensor const& t) { return Host::alias_of(t).memory->generation != 0; }
 
   static bool share_memory(tensor const& a, tensor const& b) {
     return Host::alias_of(a).memory == Host::alias_of(b).memory;
   }
 
-  /// From now on its memory is not to be written into: `who` returned a view of it, or it in a view.
+  /// Forbids writes into the memory of a value from now on, because `who` returned a view of it, or returned it as a
+  /// view.
   static void refuse_writes(tensor const& t, char const* who) { Host::alias_of(t).memory->returned_by = who; }
 
-  /// ... and what it holds is what it was only as long as nobody writes into another memory.
+  /// Forbids writes into the memory of a value, and reads of it after a write into memory `m`, in which it may lie.
   static void lie_in(tensor const& t, std::shared_ptr<memory> const& m, char const* who) {
     refuse_writes(t, who);
     auto& sources = Host::alias_of(t).memory->lies_in;
@@ -118,10 +122,10 @@ struct functional_core {
   }
   static std::shared_ptr<memory> const& memory_of(tensor const& t) { return Host::alias_of(t).memory; }
 
-  /// Did autograd see any of that?
+  /// True if autograd recorded any of the writes.
   static bool writes_recorded(tensor const& t) { return Host::alias_of(t).memory->writes_recorded; }
 
-  /// While a function of a higher-order operator runs, what was there before it is only read.
+  /// Makes existing memory read-only while a function of a higher-order operator runs.
   class inner_function {
   public:
     explicit inner_function(functional_core const& in) : run_(*in.host().run_of()), before_(run_.writable_from) {
@@ -138,7 +142,8 @@ struct functional_core {
 
 private:
   Host const& host() const { return static_cast<Host const&>(*this); }
-  /// What strides cannot say of the memory that the program sees, however it lies by now, is a copy.
+  /// Returns a view as the program sees it. A view that strides cannot express is a copy, whatever the current layout
+  /// of the memory is.
   tensor view(boxed_op const& op, T const& y, tensor const& x, tensor const& plain) const {
     alias const& of = Host::alias_of(x);
     tensor const shadow = tensor::meta(x.sizes(), x.dtype()).with_layout(of.shown, false),
@@ -177,7 +182,7 @@ private:
                                     s->op->name + " repeats, of a value that is not row-major; clone it first")
                                        .c_str());
   }
-  /// What an in-place operator writes, in the dtype and shape of its operand, in memory that nobody else has.
+  /// Returns what an in-place operator writes, in the dtype and shape of its operand and in memory of its own.
   T written(boxed_op const& op, boxed_args const& x, dims const& strides) const {
     T const& into = x[0];
     op_table const* const f = op.table->functional;
@@ -196,7 +201,7 @@ private:
     for (int k = 0; k < x.size(); ++k) in[k] = meta_of(x[k]);
     require_room(op.name(), in[0], copies ? meta{in[0].type, in[1].sizes} : f->handle()->shape(*op.at, in, x.size()));
     check_in_place(op.name(), into, strides);
-    if (copies && x[1].is_number()) // what is written is no plain number, of which a trace would make a constant
+    if (copies && x[1].is_number()) // not the plain number, which a trace would make a constant
       return bind<full_t>(into.sizes(), dims{static_cast<index_t>(into.dtype())})(static_cast<T const&>(x[1]));
     T y = copies ? static_cast<T const&>(x[1]) : T(boxed_op{f, op.at}(x));
     bool fresh = !copies;

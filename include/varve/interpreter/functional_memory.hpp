@@ -11,15 +11,14 @@
 #include <vector>
 
 /// @file
-/// What stands for memory under `functionalize`: a value, and writes into views of it that wait until somebody reads
-/// (FN-1 to FN-8).
+/// Memory under `functionalize`: a value, and writes into views of it that are delayed until it is read.
 ///
-/// A value of the level stands for memory. Kept are what the memory holds, the writes that wait, and for each alias the
-/// views through which it shows the memory. Beside the value lies a `seen_state`, a version counter and an identity of
-/// memory apart from what it holds.
+/// A value of the level stands for memory. Stored are the contents of the memory, the delayed writes, and for each
+/// alias the views through which it shows the memory. The value also has a `seen_state`, a version counter and an
+/// identity of memory that are independent of its contents.
 namespace varve::detail {
 
-/// One step from a value to a view of it, behind the steps before: a chain from the memory that both show (FN-3, FN-4).
+/// One step from a value to a view of it, and the steps before it: a chain that begins at the memory that both show.
 struct view_step {
   std::shared_ptr<view_step const> before;
   op_table const* op;
@@ -28,19 +27,19 @@ struct view_step {
 };
 using view_chain = std::shared_ptr<view_step const>;
 
-/// Of one `functionalize` at work, or of one functional mode: memory is numbered, so that a function of a higher-order
-/// operator is told what was there before it.
+/// The data of one active `functionalize`, or of one functional mode. Memory is numbered, so that a function of a
+/// higher-order operator can recognize memory that existed before it.
 struct functional_run {
   bool is_mode = false;
-  std::uint64_t layer = 0; // of a transform
+  std::uint64_t layer = 0; // for a transform
   std::uint64_t made = 0;
-  /// Memory made before this number is only read.
+  /// Memory with a smaller number is read-only.
   std::uint64_t writable_from = 0;
   bool ended = false;
-  /// Derivatives are those of what is above, and taken by the end of the run: what writes hide from them is no matter
-  /// of what is below.
+  /// True if only transforms above take derivatives and do so by the end of the run. Writes that are hidden from
+  /// derivatives are then no concern of this run.
   bool derived_above = false;
-  /// ... of an exported program: what detached values are written through is refused in it, too.
+  /// True for an exported program, in which writes through detached values are refused as well.
   bool exported = false;
 };
 
@@ -57,36 +56,37 @@ struct tensor_writer {
   }
 };
 
-/// What aliases share (FN-2).
+/// The memory that aliases share.
 template <class T>
 struct functional_memory {
   struct update {
     T value;
     view_chain at;
-    layout shown; // where the value lies
+    layout shown; // the position of the value
   };
   std::shared_ptr<functional_run> run;
   T base;
-  layout first; // where the base lay in the memory that the program sees
+  layout first; // the original layout of the base in the memory that the program sees
   bool row_major;
   std::uint64_t number;
-  /// Were operators recorded below when it was made, or written into?
+  /// True if operators were recorded below when the memory was made or written into.
   bool recorded;
-  std::uint64_t generation = 0;   // one for each write
-  std::uint64_t without_grad = 0; // ... with gradients off
-  /// Was a value with a gradient written where that is not seen: with gradients off, or through `detach`?
+  std::uint64_t generation = 0;   // number of writes
+  std::uint64_t without_grad = 0; // number of writes with gradients off
+  /// True if a value with a gradient was overwritten where that is not recorded: with gradients off, or through
+  /// `detach`.
   bool hidden = false;
-  bool writes_recorded = false;      // were others recorded?
-  bool frozen = false;               // no writes from now on (FN-20)
-  bool shared = false;               // another one stands for the same memory of the program
-  bool captured = false;             // it stands for a tensor that a traced function captures
-  bool underived = false;            // ... which requires no gradient
-  char const* returned_by = nullptr; // the function that returned it in memory that others lie in
+  bool writes_recorded = false;      // whether other writes were recorded
+  bool frozen = false;               // whether further writes are refused
+  bool shared = false;               // whether another object stands for the same memory of the program
+  bool captured = false;             // whether it stands for a tensor that a traced function captures
+  bool underived = false;            // whether that tensor requires no gradient
+  char const* returned_by = nullptr; // the function that returned it in memory shared with others
   struct source {
     std::shared_ptr<functional_memory> memory;
     std::uint64_t generation;
   };
-  std::vector<source> lies_in{}; // memory that it may lie in, as it was when it was returned
+  std::vector<source> lies_in{}; // memory in which it may lie, with its generation at the time of the return
   std::vector<update> pending{};
   owner_lock reading{};
 
@@ -95,14 +95,14 @@ struct functional_memory {
         recorded(this_thread_state.grad_mode) {}
 
   bool is_writable() const { return number >= run->writable_from; }
-  /// Calls `f` with a memory and all that it may lie in.
+  /// Calls `f` with a memory and with all memory in which it may lie.
   template <class F>
   static void for_each_source(std::shared_ptr<functional_memory> const& m, F const& f) {
     f(m);
     for (source const& s : m->lies_in) for_each_source(s.memory, f);
   }
-  /// A write: done when it is read (FN-5). One that autograd does not see leaves the gradient of the value as it was,
-  /// which no value says that is made from what was written (FN-15).
+  /// Delays a write until the memory is read. A write that autograd does not record leaves the gradient of the old
+  /// value unchanged; values computed from the new one cannot show that, so the write is noted as hidden.
   void commit(T const& value, view_chain const& at, layout const& shown) {
     bool const apart = is_detached(at.get());
     if (apart && has_derivative(value, true))
@@ -118,7 +118,7 @@ struct functional_memory {
     without_grad += !is_grad_enabled();
     recorded = recorded || this_thread_state.grad_mode;
   }
-  /// Before a read: its value is that of now, with the gradient of now.
+  /// Checks, before a read, that the value is up to date and that its gradient matches.
   void check_read(view_step const* at) const {
     if (!lies_in.empty()) check_sources(returned_by);
     if (hidden && is_grad_enabled() && !is_detached(at))
@@ -126,8 +126,8 @@ struct functional_memory {
           "a value that has a derivative is read after it was written in no_grad mode or through detach, which left "
           "its derivative as it was; read a detached value, or call functionalize around the transform");
   }
-  /// The value with all writes, which lie behind it from now on (FN-6). A function of a higher-order operator, that may
-  /// be traced apart, leaves it as it was.
+  /// Returns the value with all writes applied, and stores it as the new base. A function of a higher-order operator
+  /// may be traced separately and leaves the base and the delayed writes unchanged.
   T applied() {
     T b = base;
     for (update const& u : pending) b = u.at ? put_through(b, u) : u.value;
@@ -138,7 +138,7 @@ struct functional_memory {
     }
     return b;
   }
-  /// A view of a value.
+  /// Returns a view of a value.
   static T shown(T const& b, view_step const* at) {
     return at ? boxed_op{at->op, &at->at}(boxed_args(shown(b, at->before.get()))) : b;
   }
@@ -149,7 +149,7 @@ private:
       if (at->op->handle && at->op->handle() == &handle<detach_t>) return true;
     return false;
   }
-  /// Has any transform below a gradient of it, or, when `tangents` count too, a tangent?
+  /// True if a transform below, or eager autograd, has a gradient of it or, if `tangents` is set, a tangent.
   static bool has_derivative(tensor t, bool tangents) {
     for (; t.is_wrapped(); t = t.current())
       if (t.history() || (t.base().defined() && t.base().history()) ||
@@ -168,7 +168,8 @@ private:
                                    " returned may lie in memory that was written into since; clone it there")
                                       .c_str());
   }
-  /// May a derivative be taken of it later, through the graph of a trace that is at work? `surely`: will it be?
+  /// True if a derivative may be taken later, through the graph of an active trace. With `surely`: if one will be
+  /// taken.
   static bool is_in_trace(tensor t, bool surely = false) {
     for (; t.is_wrapped(); t = t.current())
       if (surely ? is_traced_for_gradient(t.layer()) : is_traced(t.layer())) return true;
@@ -180,7 +181,7 @@ private:
   T put_through(T const& b, update const& u) const {
     std::vector<dependent<view_step const*, T>> steps;
     for (auto const* s = u.at.get(); s; s = s->before.get()) steps.insert(steps.begin(), s);
-    std::vector<T> before{b}; // each step
+    std::vector<T> before{b}; // before each step
     auto const value_before = [&](std::size_t k) {
       while (before.size() <= k) {
         view_step const& s = *steps[before.size() - 1];
@@ -203,8 +204,9 @@ private:
   }
 };
 
-/// Takes away what sees more than a run sees. Of a transform: the transforms above it; one that is off its stack has
-/// nothing above it, one that has ended was where later ones are. Of a mode: all above modes, and itself (FN-34).
+/// Removes layers that see more than a run does from the stack. For a transform these are it and the transforms above
+/// it. A transform that is off its stack has nothing above it; one that has ended is treated as below all later ones.
+/// For a mode these are all modes above it, and itself.
 class below_run {
 public:
   explicit below_run(functional_run const& run)
@@ -230,20 +232,20 @@ private:
   key_guard keys_;
 };
 
-/// One alias (FN-1): the memory that it shows, and through which views.
+/// One alias: the memory that it shows, and the views through which it shows it.
 template <class T>
 struct functional_alias {
   std::shared_ptr<functional_memory<T>> memory;
   view_chain at;
-  layout shown; // where it lies in the memory that it stands for
+  layout shown; // its layout in the memory for which it stands
   std::uint64_t generation;
 
   functional_alias(std::shared_ptr<functional_memory<T>> m, view_chain a, layout const& l)
       : memory(std::move(m)), at(std::move(a)), shown(l), generation(memory->generation) {}
 
-  /// What it holds, `now` as it was read last: regenerated by replaying its views when something was written since
-  /// (FN-6, FN-7), which `keep` is given; nothing is done otherwise (FN-10). Threads that read what a run left behind
-  /// do it one after the other.
+  /// Returns the current contents; `now` are those of the last read. If something was written since, the views are
+  /// replayed and the result is passed to `keep`; otherwise nothing is done. Threads that read the values of a finished
+  /// run do this one after the other.
   template <class Keep>
   T up_to_date(T const& now, Keep const& keep) {
     owner_lock::held const one(memory->reading);
@@ -258,7 +260,7 @@ struct functional_alias {
     return y;
   }
 };
-/// ... of a value that a transform sees.
+/// An alias of a value that a transform sees.
 template <class T>
 struct seen_alias final : seen_state, functional_alias<T> {
   using functional_alias<T>::memory, functional_alias<T>::at;

@@ -4,15 +4,15 @@
 #include <varve/interpreter/write_level.hpp>
 
 /// @file
-/// A transform of tensors only, by the core that it shares with the functional mode. All higher-order operators have
-/// one rule (`layer::process_hop`), which a rule registered for one of them precedes; a custom function is called one
-/// level below in its functional form, a custom function again.
+/// `functionalize`: a transform of tensors only, with the core that it shares with the functional mode. All
+/// higher-order operators share one rule (`layer::process_hop`); a rule registered for one of them takes precedence. A
+/// custom function is called one level below in its functional form, which is a custom function again.
 namespace varve {
 
-/// Takes writing out of programs: each value stands for memory, an in-place operator runs as the functional one and
-/// becomes what that memory holds, and views are made anew when they are read after it. Below, no operator writes (FN-1
-/// to FN-13). Of static values there is nothing to take out: they have no in-place operators, and traces lose theirs
-/// when they are finished.
+/// The interpreter that removes writes from programs. Each value stands for memory. An in-place operator runs as the
+/// functional one, and its result becomes the contents of that memory. Views are recomputed when they are read
+/// afterwards. Below this level no operator writes. Static values need no such transform: they have no in-place
+/// operators, and traces remove theirs when they are finished.
 template <class T>
 struct functionalize_interpreter : dynamic_level, detail::functional_core<T, functionalize_interpreter<T>> {
   static constexpr char const* kind = "functionalize";
@@ -41,7 +41,8 @@ struct functionalize_interpreter : dynamic_level, detail::functional_core<T, fun
   }
   void check_write(boxed_op const& op, boxed_args const& x) const { detail::check_write_at_level(*self, op, x); }
   static constexpr bool loses_gradient(tensor const&) { return false; }
-  /// Around functions of a higher-order operator that it handed down, and around what it hands down itself.
+  /// Puts the level back around functions of a higher-order operator that it has passed on. `below` takes it off around
+  /// calls that it makes itself.
   detail::reentered inside() const { return {this_thread_state.transforms, *self}; }
   lowered below() const { return {}; }
 };

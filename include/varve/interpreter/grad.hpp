@@ -5,8 +5,8 @@
 
 namespace varve {
 
-/// Reverse mode: runs an operator on the primals and records it with its operands; the tape pulls cotangents through
-/// the `vjp` rules afterwards.
+/// Reverse mode: runs an operator on the primals and records it with its operands. Afterwards the tape pulls cotangents
+/// back by the `vjp` rules.
 template <class Lv>
 struct grad_interpreter : Lv {
   static constexpr char const* kind = "grad";
@@ -24,7 +24,7 @@ struct grad_interpreter : Lv {
     }
   }
 
-  /// A constant: tracked by no tape.
+  /// Wraps a constant, which no tape tracks.
   template <class V>
   constexpr auto lift(V const& v) const {
     return this->close_tracked(*this, v);

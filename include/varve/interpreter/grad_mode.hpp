@@ -4,11 +4,11 @@
 
 namespace varve {
 
-/// Are operators of this thread recorded for `backward` (`torch.is_grad_enabled`)?
+/// True if operators of this thread are recorded for `backward` (`torch.is_grad_enabled`).
 inline bool is_grad_enabled() { return this_thread_state.grad_mode && !this_thread_inference; }
 
-/// Says whether operators are recorded, for the life of the object (`torch.set_grad_enabled`). Inside of a transform it
-/// counts for that level; outside, for the levels below those entered later (FS-8).
+/// Sets whether operators are recorded, for the lifetime of the object (`torch.set_grad_enabled`). Inside a transform
+/// it applies to that level; outside, to the levels below those entered later.
 class set_grad_enabled {
 public:
   explicit set_grad_enabled(bool on) : before_(this_thread_state.grad_mode) { this_thread_state.grad_mode = on; }
@@ -19,16 +19,16 @@ public:
 private:
   bool before_;
 };
-/// Operators are not recorded. They still count versions (DT-2).
+/// Disables the recording of operators. They still count versions.
 struct no_grad : set_grad_enabled {
   no_grad() : set_grad_enabled(false) {}
 };
-/// Operators are recorded, also inside of `no_grad`.
+/// Enables the recording of operators, even inside `no_grad`.
 struct enable_grad : set_grad_enabled {
   enable_grad() : set_grad_enabled(true) {}
 };
-/// As `no_grad`, and what is made has neither history nor version counter for ever (AG-20). `inference_mode(false)`
-/// inside of one switches both off.
+/// Disables recording like `no_grad`. In addition, tensors made under it never get a history or a version counter.
+/// `inference_mode(false)` inside another one ends both effects.
 class inference_mode : set_grad_enabled {
 public:
   explicit inference_mode(bool on = true) : set_grad_enabled(!on), before_(this_thread_inference) {
@@ -39,7 +39,7 @@ public:
 private:
   bool before_;
 };
-/// Is this thread in inference mode?
+/// True if this thread is in inference mode.
 inline bool is_inference_mode_enabled() { return this_thread_inference; }
 
 } // namespace varve

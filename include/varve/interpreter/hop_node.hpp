@@ -13,8 +13,8 @@ struct result_slots<std::tuple<Y const&...>, Level> {
   using type = std::tuple<typename Level::template slot_of<Y>...>;
 };
 
-/// A recorded higher-order operator: a slot per result, the leaves of the tree `Y`; the pullback gives the cotangents
-/// of all operands at once. `E...` are the operands' targets.
+/// A recorded higher-order operator, with a slot for each result, that is, for each leaf of the tree `Y`. The pullback
+/// returns the cotangents of all operands at once. `E...` are the targets of the operands.
 template <class Tape, class Op, class P, class Y, class Level, class X, class... E>
 struct hop_node : tape_node {
   typename result_slots<decltype(tree_leaves(std::declval<Y const&>())), Level>::type out;

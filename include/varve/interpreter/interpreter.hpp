@@ -8,31 +8,32 @@
 
 namespace varve {
 
-/// One layer of this thread's dynamic stack, as rules and users see it (FS-14): what a rule registered for a transform
-/// is given. It borrows the layer, which lives as long as its transform runs.
+/// One layer of this thread's dynamic stack, as rules and users see it. A rule registered for a transform receives it.
+/// The interpreter borrows the layer, which lives as long as its transform runs.
 class interpreter {
 public:
   explicit interpreter(layer& l) : layer_(&l) {}
 
-  /// "grad", "jvp", "vmap", "trace".
+  /// Returns the kind: "grad", "jvp", "vmap", "trace".
   char const* kind() const { return layer_->kind->name; }
-  /// Position in the stack, from 1; inner transforms have higher levels.
+  /// Returns the position in the stack, from 1. Inner transforms have higher levels.
   int level() const { return layer_->level; }
-  /// Size of the mapped dimension and policy for random operators; of `vmap` only.
+  /// Returns the size of the mapped dimension, 0 for kinds other than `vmap`. `randomness` returns the policy for
+  /// random operators.
   extent batch_size() const { return maps() ? batch_level::of(*layer_).batch_size : extent(0); }
   random_policy randomness() const { return maps() ? batch_level::of(*layer_).random : random_policy::error; }
-  /// The keys that implement it: kernels that a `library` registered there see the calls it processes, others between
-  /// `transform` and `transform_back` do not, but those at autocast (FS-3). A static interpreter says the same as
-  /// `grad_interpreter<Lv>::keys`.
+  /// Returns the dispatch keys of this interpreter. Kernels that a `library` registers at these keys see the calls that
+  /// it processes. Kernels at other keys between `transform` and `transform_back` do not, except those at autocast.
+  /// `grad_interpreter<Lv>::keys` is the static equivalent.
   dispatch_key_set keys() const { return layer_->kind->keys; }
-  /// The state that decides what calls mean: kind, level, batch size, policy (FS-18).
+  /// Compares the state that decides what calls mean: kind, level, batch size, policy.
   friend bool operator==(interpreter const& a, interpreter const& b) {
     return a.layer_->kind->is_like(*b.layer_->kind) && a.level() == b.level() &&
            known_equal(a.batch_size(), b.batch_size()) && a.randomness() == b.randomness();
   }
 
-  /// Runs `body` with this layer off the stack and the keys of the thread as at the call (FS-4), on every exit put
-  /// back: calls in it go to the next interpreter. The layer must be the top one.
+  /// Runs `body` with this layer off the stack and with the keys that the thread had at the call; both are restored on
+  /// every exit. Calls in `body` go to the next interpreter. Throws `transform_error` if the layer is not the top one.
   template <class F>
   auto lower(F const& body) const {
     layer const* const top = this_thread_state.transforms.top;
@@ -43,32 +44,34 @@ public:
     lowered const off;
     return body();
   }
-  /// Hands a call to this interpreter's own rules: what happens when nothing is registered for the operator.
+  /// Passes a call to this interpreter's own rules, as happens when nothing is registered for the operator.
   tensor process(boxed_op const& op, boxed_args const& x) const {
     return lower([&] { return layer_->kind->process(*layer_, op, x); });
   }
 
-  /// Is a value seen through this layer: mapped, tracked, with a tangent?
+  /// True if a value is seen through this layer: mapped, tracked, or with a tangent.
   bool owns(tensor const& t) const { return t.defined() && t.is_wrapped() && t.layer() == layer_->id; }
-  /// The value inside. Under `vmap` a mapped value has its mapped dimension in front.
+  /// Returns the value inside. Under `vmap`, a mapped value has its mapped dimension in front.
   tensor unwrap(tensor const& t) const { return owns(t) ? t.current() : t; }
   boxed_args unwrap(boxed_args const& x) const {
     boxed_args r;
     for (auto const& t : x) r.push_back(unwrap(t));
     return r;
   }
-  /// `vmap`: a value whose dimension 0 is the mapped one, as the mapped function sees it.
+  /// Returns a value whose dimension 0 is the mapped one, as the mapped function sees it (`vmap` only).
   tensor wrap(tensor const& y) const {
     dims logical = y.sizes();
     return tensor::wrap(y, layer_->id, layer_->level, {}, {}, logical.erase(0));
   }
-  /// `jvp`: the tangent of a value, undefined where it has none; and a value with a tangent.
+  /// Returns the tangent of a value, undefined if it has none (`jvp` only). `wrap(y, tangent)` returns y with a
+  /// tangent, or y itself if the tangent is undefined.
   tensor tangent(tensor const& t) const { return owns(t) ? tensor(fresh(t).extra()) : tensor(); }
   tensor wrap(tensor const& y, tensor const& tangent) const {
     return tangent.defined() ? tensor::wrap(y, layer_->id, layer_->level, tangent, {}, y.sizes()) : y;
   }
-  /// `grad`: records y as a function of operands: `pullback(g)` gives the cotangent of each, undefined where there is
-  /// none. Operands this layer does not track are not asked for; without any that it tracks, y comes back as it is.
+  /// Records y as a function of operands (`grad` only). `pullback(g)` returns the cotangent of each operand, undefined
+  /// where there is none. Cotangents of operands that this layer does not track are ignored. If it tracks none of them,
+  /// y is returned unchanged. Throws `transform_error` if the interpreter records no gradients.
   template <class F>
   tensor record(tensor const& y, boxed_args const& operands, F pullback) const;
 
@@ -107,16 +110,16 @@ tensor interpreter::record(tensor const& y, boxed_args const& operands, F pullba
                       y.sizes());
 }
 
-/// The interpreters of this thread's dynamic layer stack, outermost first; empty outside transforms.
-template <class I = interpreter> // a template only to cost nothing unless used
+/// Returns the interpreters of this thread's dynamic layer stack, outermost first. Empty outside transforms.
+template <class I = interpreter> // a template, so that it costs nothing unless used
 std::vector<I> dynamic_layer_stack() {
   std::vector<I> r;
   for (layer* l = this_thread_state.transforms.top; l; l = l->below) r.insert(r.begin(), I(*l));
   return r;
 }
 
-/// Takes the innermost `count` transforms of this thread away for the life of the object; they come back in their order
-/// (FS-20).
+/// Removes the innermost `count` transforms of this thread from the stack for the lifetime of the object, and then
+/// restores them in their order. Throws `transform_error` if fewer transforms are active.
 class temporarily_popped {
 public:
   explicit temporarily_popped(int count) : saved_(this_thread_state.transforms.top) {

@@ -5,9 +5,9 @@
 
 namespace varve {
 
-/// Forward mode: every value is a pair of primal and tangent; an operator's tangent is the sum of its `jvp` rules over
-/// the operands that have one. One text for both worlds: `Lv` is a `static_level` or a `dynamic_level`, whose
-/// `open_dual` and `close_dual` are all that differs.
+/// Forward mode. Every value is a pair of primal and tangent; an operator's tangent is the sum of its `jvp` rules over
+/// the operands that have one. Static values and tensors share this source: `Lv` is a `static_level` or a
+/// `dynamic_level`, and these differ only in `open_dual` and `close_dual`.
 template <class Lv>
 struct jvp_interpreter : Lv {
   static constexpr char const* kind = "jvp";
@@ -25,7 +25,7 @@ struct jvp_interpreter : Lv {
     }
   }
 
-  /// A constant: its tangent is zeros.
+  /// Wraps a constant, whose tangent is zeros.
   template <class V>
   constexpr auto lift_with(V const& v, V const& zeros) const {
     return this->close_dual(*this, v, zeros);

@@ -6,7 +6,7 @@
 
 namespace varve::detail {
 
-/// Tasks that may run, as a heap: the one whose node was made last is on top. One alone, as in a chain, costs nothing
+/// A heap of tasks that may run, with the task whose node was made last on top. A single task, as in a chain, costs no
 /// more than its place.
 template <class Task = std::uint32_t>
 class latest_first {

@@ -5,11 +5,11 @@
 
 namespace varve {
 
-/// Gives `to` the standing of `from`: a leaf that requires grad, or a value with a history, whose gradient nobody may
-/// ask for; nothing when `from` requires none (FN-35).
+/// Gives `to` the autograd status of `from`: a leaf that requires grad, or a value with a history. A backward pass that
+/// reaches such a mirrored history throws `autograd_error`. Does nothing if `from` does not require grad.
 template <class T = tensor>
 void mirror_autograd_meta(T const& from, T const& to) {
-  // A view that was made below autograd, of a memory that has a history, has none itself.
+  // A view made below autograd of memory that has a history has no history itself.
   if (!from.has_history() || !detail::eager_history(detail::where_recorded(from))) return;
   if (from.is_leaf()) {
     to.requires_grad_();

@@ -5,21 +5,21 @@
 
 namespace varve {
 
-/// Base of user-written modes: `struct counting : dispatch_mode<counting> { auto process(auto op, auto const&... args)
-/// { ...; return op(args...); } };` `op(args...)` lowers; `op.name()` names the operator; `for_each_value(f, args...)`
-/// visits the operands. One `process` serves both worlds: under `with(m, f, x...)` it is resolved by the compiler,
-/// `mode_guard on{m}` switches it on for this thread's tensors.
+/// The base of user-written modes: `struct counting : dispatch_mode<counting> { auto process(auto op, auto const&...
+/// args) { ...; return op(args...); } };`. In `process`, `op(args...)` calls the operator below the mode, `op.name()`
+/// is its name, and `for_each_value(f, args...)` visits the operands. One `process` serves static values and tensors.
+/// `with(m, f, x...)` resolves it at compile time; `mode_guard on{m}` switches it on for this thread's tensors.
 template <class Derived>
 struct dispatch_mode {};
 
-/// What a mode or a subclass returns for a call it declines: the next candidate is asked (MD-10). On tensors the
-/// handler's return type is `tensor`.
+/// The value that a mode or a subclass returns to decline a call; the next candidate is then called. For calls on
+/// tensors the return type of the handler is `tensor`.
 struct not_implemented_t {
   operator tensor() const { return {}; }
 };
 inline constexpr not_implemented_t not_implemented{};
 
-/// A mode as an interpreter: opens every value, hands the call to the user's `process`, closes the result.
+/// A mode as an interpreter: opens every value, passes the call to the user's `process`, and closes the result.
 template <class Lv, class M>
 struct mode_interpreter : Lv {
   static constexpr char const* kind = "mode";
@@ -45,7 +45,7 @@ struct mode_interpreter : Lv {
   }
 };
 
-/// Calls `f` on every operand of a call, whether they come one by one (static values) or boxed (tensors).
+/// Calls `f` on every operand of a call. Operands may be separate (static values) or boxed (tensors).
 template <class F, class... X>
 constexpr void for_each_value(F&& f, X const&... x) {
   auto visit = [&](auto const& v) {

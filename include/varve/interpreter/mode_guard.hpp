@@ -9,7 +9,7 @@
 namespace varve {
 
 namespace detail {
-/// A layer that hands boxed calls to a user's mode.
+/// A layer that passes boxed calls to a user's mode.
 template <class M>
 struct mode_layer : layer {
   mode_interpreter<dynamic_level, M> interpreter{};
@@ -77,10 +77,10 @@ inline layer_stack& free_slot(infra_mode slot, bool above = false) {
 } // namespace detail
 
 /// Switches a mode on for this thread's tensor operators, factories included, until the end of the scope: `mode_guard
-/// on{counting};`. Guards nest; while a mode runs it is off the stack (MD-8), so its own operators reach the modes
-/// below. Modes see what transforms have made of a call. The mode must outlive the guard. Higher-order operators such
-/// as `cond` reach it as one call when it says `static constexpr bool supports_higher_order_operators = true;`, or by a
-/// rule registered for it. The same mode may be on twice: then it sees each call twice (MD-12).
+/// on{counting};`. The mode must outlive the guard. Guards nest. A mode is off the stack while it runs, so its own
+/// operators reach the modes below. Modes see what transforms have made of a call. A higher-order operator such as
+/// `cond` reaches a mode as one call if the mode declares `static constexpr bool supports_higher_order_operators =
+/// true;`, or by a rule registered for it. The same mode may be on twice; it then sees each call twice.
 template <class M>
 class mode_guard {
 public:
@@ -98,8 +98,8 @@ private:
 template <class M>
 mode_guard(M&) -> mode_guard<M>;
 
-/// Switches a mode on in one of the infra slots, which are asked after all user modes, whatever was entered first. A
-/// slot that is taken is `dispatch_error` (MD-5, MD-6).
+/// Switches a mode on in one of the infra slots, which are called after all user modes, whatever the order of entering.
+/// Throws `dispatch_error` if the slot is taken.
 template <class M>
 struct infra_mode_guard : mode_guard<M> {
   infra_mode_guard(infra_mode slot, M& mode) : mode_guard<M>(mode, detail::free_slot(slot)) {}
@@ -107,7 +107,7 @@ struct infra_mode_guard : mode_guard<M> {
 template <class M>
 infra_mode_guard(infra_mode, M&) -> infra_mode_guard<M>;
 
-/// Switches a mode on above transforms and autograd: it sees calls as the program makes them (MD-18).
+/// Switches a mode on above transforms and autograd, where it sees calls as the program makes them.
 template <class M>
 struct pre_dispatch_guard : mode_guard<M> {
   explicit pre_dispatch_guard(M& mode) : mode_guard<M>(mode, this_thread_state.pre_dispatch) {}
@@ -115,9 +115,9 @@ struct pre_dispatch_guard : mode_guard<M> {
 template <class M>
 pre_dispatch_guard(M&) -> pre_dispatch_guard<M>;
 
-/// ... in an infra slot there, after all user modes: the functional one is asked before the proxy; the schema check is
-/// there alone. What is taken here cannot be in the mode stack too
-/// (`dispatch_error`). MD-18.
+/// Switches a mode on in an infra slot above transforms and autograd, after all user modes there. The functional mode
+/// is called before the proxy mode; the schema check excludes all other modes of these slots. Throws `dispatch_error`
+/// if the slot is taken here or in the mode stack.
 template <class M>
 struct pre_dispatch_infra_guard : mode_guard<M> {
   pre_dispatch_infra_guard(infra_mode slot, M& mode) : mode_guard<M>(mode, detail::free_slot(slot, true)) {}
@@ -125,8 +125,8 @@ struct pre_dispatch_infra_guard : mode_guard<M> {
 template <class M>
 pre_dispatch_infra_guard(infra_mode, M&) -> pre_dispatch_infra_guard<M>;
 
-/// Switches a mode on that sees the public calls of this thread on tensors, composites such as `softmax` as one
-/// (MD-22).
+/// Switches a mode on that sees the public calls of this thread on tensors. It sees a composite such as `softmax` as
+/// one call.
 template <class M>
 struct function_mode_guard : mode_guard<M> {
   explicit function_mode_guard(M& mode) : mode_guard<M>(mode, this_thread_state.functions) {}
@@ -134,8 +134,8 @@ struct function_mode_guard : mode_guard<M> {
 template <class M>
 function_mode_guard(M&) -> function_mode_guard<M>;
 
-/// No mode of any stack sees the calls of this scope; afterwards all are back in their order, after an exception too
-/// (MD-19).
+/// Disables the modes of all stacks for the calls of this scope. They are restored in their order at its end, even
+/// after an exception.
 class disable_modes {
   emptied functions_{this_thread_state.functions}, pre_dispatch_{this_thread_state.pre_dispatch},
       user_{this_thread_state.modes};
@@ -147,9 +147,9 @@ class disable_modes {
   emptied_slots infra_{this_thread_state.infra}, pre_infra_{this_thread_state.pre_infra};
 };
 
-/// The modes of this thread from the first to be asked last: infra slots, then user modes in the order they were
-/// switched on.
-template <class L = layer const> // a template only to cost nothing unless used
+/// Returns the modes of this thread, the one that is called last first: infra slots, then user modes in the order in
+/// which they were switched on.
+template <class L = layer const> // a template, so that it costs nothing unless used
 std::vector<L*> current_modes() {
   std::vector<L*> r;
   thread_state const& s = this_thread_state;
@@ -159,13 +159,13 @@ std::vector<L*> current_modes() {
   for (L* l = s.modes.top; l; l = l->below) r.insert(r.begin() + static_cast<std::ptrdiff_t>(infra), l);
   return r;
 }
-/// Is any mode on, and is any of them a user's? (MD-17)
+/// True if any mode is on for this thread.
 inline bool is_mode_active() { return this_thread_state.next_mode() != nullptr; }
-/// Is a mode of the user's on, for this thread?
+/// True if a user's mode is on for this thread.
 inline bool is_user_mode_active() { return this_thread_state.modes.top != nullptr; }
 
-/// Inside a mode's or a subclass's handler: operators of this scope see again what lies above modes, as they did at the
-/// call (MD-9).
+/// Makes the layers above modes see the operators of this scope again, as they did at the call. Used inside the handler
+/// of a mode or a subclass.
 class reentrant_dispatch : key_guard {
 public:
   reentrant_dispatch()

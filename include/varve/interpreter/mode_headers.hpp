@@ -5,12 +5,12 @@
 #include <tuple>
 
 /// @file
-/// Names next to those of modes that have headers of their own: of who uses a mode without its header compilers ask
-/// whether the name here is meant, and show its line.
+/// Names similar to those of modes with separate headers. If a program uses such a mode without its header, compilers
+/// suggest the name declared here and show its line, which names the header.
 namespace varve {
 
 namespace detail {
-/// Refuses whatever is made of it.
+/// A base whose construction is a compile error.
 struct in_a_header {
   template <class... A>
   explicit in_a_header(A const&...) {

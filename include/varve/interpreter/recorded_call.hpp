@@ -6,19 +6,20 @@
 #include <string>
 
 /// @file
-/// An `operator_node` keeps what the `vjp` rules of its tracked operands read, which each operator declares
-/// (`saved_values`). So it costs one block of 128 bytes, and an in-place operator can only spoil what will be read.
-/// Every operator's declaration is tested: what is not declared is not there.
+/// Nodes of recorded operators. An `operator_node` stores only what the `vjp` rules of its tracked operands read, as
+/// declared by each operator (`saved_values`). Such a node takes one block of 128 bytes, and an in-place operator
+/// conflicts only with values that will be read. Every operator's declaration is tested: a value that is not declared
+/// is missing in the backward pass.
 namespace varve::detail {
 
-/// A tensor that a node keeps for its backward pass, and the version it had then (DT-18).
+/// A tensor that a node saves for its backward pass, and its version at that time.
 struct saved_value {
   static constexpr std::uint8_t result = 15;
   tensor value;
   std::uint32_t version;
-  std::uint8_t of;       // the operand, or `result`
-  bool checked;          // its elements will be read
-  bool recorded = false; // an operator made it, and its history leads there
+  std::uint8_t of;       // index of the operand, or `result`
+  bool checked;          // whether its elements will be read
+  bool recorded = false; // whether an operator made it, to which its history leads
   packed_value* packed = nullptr;
 };
 
@@ -45,7 +46,8 @@ struct saved_value {
           .c_str());
 }
 
-/// Eager autograd may not save a tensor made in inference mode: nothing would tell that it was written into (AG-20).
+/// Refuses to save a tensor made in inference mode for eager autograd, since later writes into it would not be
+/// detected.
 inline void refuse_inference(tensor const& t, char const* name) {
   if (t.defined() && t.is_inference()) [[unlikely]]
     refuse::with<autograd_error>(
@@ -54,16 +56,17 @@ inline void refuse_inference(tensor const& t, char const* name) {
             .c_str());
 }
 
-/// The level of `grad` whose graph this thread runs while it records: what its nodes kept, from one level below, is
-/// seen at the level again. Its identity is 0 when there is none.
+/// The level of `grad` whose graph this thread runs while it records. Values that its nodes saved one level below are
+/// wrapped for the level again. `layer` is 0 if there is no such level.
 struct level_seen_again {
   std::uint64_t layer = 0;
   int level = 0;
 };
 inline constinit thread_local level_seen_again this_thread_sees_again{};
 
-/// One operator on tensors as a node: it keeps what the `vjp` rules of its tracked operands read, and of the others at
-/// most a shape. Behind it in memory lie its edges, what it keeps, and its attributes: for each its length and entries.
+/// The node of one operator on tensors. It stores what the `vjp` rules of its tracked operands read, and at most the
+/// shape of each other operand. After it in memory follow its edges, its saved values and its attributes, each as its
+/// length and entries.
 struct operator_node : grad_node {
   op_table const* table;
   std::uint8_t kept = 0, operands, facts;
@@ -88,8 +91,8 @@ struct operator_node : grad_node {
                               : ::operator new(n);
   }
 
-  /// Records a call: `edge_of(i)` is the edge of operand i, null where none is tracked (or they stand in an array). `x`
-  /// are the operands one level below, `y` the result there.
+  /// Records a call. `edge_of(i)` returns the edge of operand i, or null if it is not tracked; an array of edges is
+  /// accepted as well. `x` are the operands one level below and `y` is the result there.
   template <class X, class EdgeOf>
   static operator_node* make(boxed_op const& op, tensor const& y, X const& x, EdgeOf const& edge_of,
                              bool eager = false) {
@@ -106,7 +109,7 @@ struct operator_node : grad_node {
       return make_of(op, y, {in, x.size()}, edges, eager);
     }
   }
-  /// ... of operands and edges in arrays: once for all callers.
+  /// Records a call with operands and edges in arrays. Compiled once for all callers.
   VARVE_NOINLINE static operator_node* make_of(boxed_op const& op, tensor const& y, operand_list x,
                                                edge const* const* edges, bool eager) {
     op_table const& t = *op.table;
@@ -116,7 +119,7 @@ struct operator_node : grad_node {
     for (int i = 0; i < n; ++i)
       if (edges[i]) reads |= saved.of[i];
     int count = static_cast<int>(reads >> saved_value::result & 1);
-    unsigned stands_in = 0; // operands whose shape the cotangent has as well
+    unsigned stands_in = 0; // operands with the same shape as the cotangent
     dims const& sizes = y.sizes();
     dtype const type = y.dtype();
     for (int i = 0; i < n; ++i) {
@@ -141,8 +144,8 @@ struct operator_node : grad_node {
     } guard{r}; // hooks of saved tensors may throw
     for (int i = 0; count && i < n; ++i) {
       if (stands_in >> i & 1) continue;
-      // Of an operand that is not read the shape is kept apart: the operand itself may come to have a history that
-      // leads here, when it is written in place. Plain numbers are not.
+      // Of an operand that is not read, only the shape is stored. A later write in place may give the operand itself a
+      // history that leads to this node. Plain numbers are stored as they are.
       bool const read = reads >> i & 1;
       r->keep(read || x[i].is_number() ? x[i] : tensor::meta(x[i].sizes(), x[i].dtype()), i, read,
               edges[i] && !edges[i]->to()->type->is_leaf);
@@ -162,9 +165,9 @@ struct operator_node : grad_node {
   void keep(tensor const& t, int of, bool checked, bool recorded = false) {
     std::uint32_t const version = checked ? t.writes() : 0;
     t.note_kept();
-    bool const packs = checked && !t.is_wrapped() && !t.is_number(); // plain numbers are no tensors
+    bool const packs = checked && !t.is_wrapped() && !t.is_number(); // plain numbers are not tensors
     auto* hooks = packs ? this_thread_state.saved_hooks : nullptr;
-    // At a level, what eager autograd records below it has a history of its own.
+    // Hooks at a level skip values with a history, which eager autograd records below the level.
     if (hooks && (hooks->at_level == eager || (hooks->at_level && t.has_history()))) hooks = nullptr;
     packed_value* const p = hooks ? pack(*hooks, t) : nullptr;
     new (saved() + kept++) saved_value{p ? tensor() : t, version, static_cast<std::uint8_t>(of), checked, recorded, p};
@@ -172,7 +175,7 @@ struct operator_node : grad_node {
   VARVE_COLD static packed_value* pack(saved_hooks_scope& hooks, tensor const& t) {
     std::uint32_t const before = t.version();
     saved_hooks_scope* const outer = this_thread_state.saved_hooks;
-    this_thread_state.saved_hooks = nullptr; // what packing records is kept as it is
+    this_thread_state.saved_hooks = nullptr; // what packing records is saved without hooks
     struct restore {
       saved_hooks_scope* s;
       ~restore() { this_thread_state.saved_hooks = s; }
@@ -195,10 +198,10 @@ struct operator_node : grad_node {
     }
     return at;
   }
-  /// A saved value as it was, or an error that says what overtook it.
+  /// Returns a saved value as it was. Throws `autograd_error` if it was modified since.
   tensor unpacked(saved_value const& s) {
     if (s.packed) [[unlikely]] {
-      // What hooks give back has the history that the value had.
+      // A value unpacked by hooks gets the history of the original value.
       tensor t = s.packed->unpack();
       if (!eager) return this_thread_sees_again.layer ? seen_again(s, t) : t;
       if (!this_thread_state.grad_mode || !has_derivatives(t.dtype()) || t.is_wrapped()) return t;
@@ -216,7 +219,7 @@ struct operator_node : grad_node {
     y.set_history(edge(this, 0));
     return y;
   }
-  /// A saved value as the level saw it: with the history that it had there.
+  /// Returns a saved value as the level saw it, with the history that it had there.
   VARVE_COLD tensor seen_again(saved_value const& s, tensor const& value) {
     edge e = s.of == saved_value::result ? edge(this, 0) : next[s.of];
     if (!e || !s.checked || !this_thread_state.grad_mode) return value;
@@ -238,7 +241,7 @@ struct operator_node : grad_node {
     auto& self = static_cast<operator_node&>(n);
     boxed_args r(self.operands);
     if (!g[0].defined()) return r;
-    if (!self.table->vjp) [[unlikely]] // of a library, which may have no kernel for autograd
+    if (!self.table->vjp) [[unlikely]] // a library's operator may have no kernel for autograd
       no_rule(self.table->name, "grad");
     for (int k = 0; self.released && k < self.kept; ++k)
       if (self.saved()[k].checked) refuse_released(self.table->name);
@@ -248,7 +251,7 @@ struct operator_node : grad_node {
     for (int i = 0; i < self.operands; ++i)
       x.fill(i, [&] { return s != end && s->of == i ? self.unpacked(*s++) : g[0]; });
     tensor const y = s != end ? self.unpacked(*s) : tensor();
-    tensor const& seen = y.defined() ? y : g[0]; // a rule that reads the result has kept it
+    tensor const& seen = y.defined() ? y : g[0]; // a rule that reads the result has saved it
     auto const pull = [&](attributes const& at) {
       for (int i = 0; i < self.operands; ++i)
         if (wanted[i]) r.fill(i, [&] { return self.table->vjp(i, at, g[0], seen, x); });
@@ -263,7 +266,7 @@ struct operator_node : grad_node {
     self.released = true;
     for (int k = 0; k < self.kept; ++k) {
       saved_value& s = self.saved()[k];
-      if (!s.checked) continue; // a shape alone may serve again (AG-4)
+      if (!s.checked) continue; // a shape may be used again
       s.value = tensor();
       delete s.packed;
       s.packed = nullptr;
@@ -291,7 +294,7 @@ struct operator_node : grad_node {
     else if (n_bytes <= block_bytes) give_block<>(n);
     else ::operator delete(static_cast<void*>(n));
   }
-  /// "AddBackward0" of "add".
+  /// Writes the name of the node, such as "AddBackward0" for "add".
   static void name_of(grad_node const& n, char* out) {
     char const* s = static_cast<operator_node const&>(n).table->name;
     int k = 0;
@@ -307,7 +310,7 @@ inline constexpr grad_node_type operator_node::type_{
     &operator_node::backward, &operator_node::release, &operator_node::destroy, &operator_node::name_of, false,
     &operator_node::saved_of, &operator_node::let_go};
 
-/// An edge to a node that was just made: it takes the maker's share.
+/// Returns an edge to a node that was just made. The edge takes over the maker's reference.
 inline edge edge_to(grad_node* fresh, std::uint32_t nr = 0) { return edge::taking(fresh, nr); }
 
 } // namespace varve::detail

@@ -2,30 +2,30 @@
 #pragma once
 #include <varve/dispatch/dispatch.hpp>
 #include <varve/op/add.hpp>
-#include <varve/op/expand.hpp> // what the rules of every family are written in
+#include <varve/op/expand.hpp> // used by the rules of every family
 #include <varve/op/full_like.hpp>
 #include <varve/rule/broadcasting.hpp>
 
 namespace varve {
 
-/// Names an operator and an interpreter in a compiler's message.
+/// A name for an operator and an interpreter in compiler messages.
 template <class Op, class Interpreter>
 struct no_rule_of;
 
-/// A primal with its tangent; `none_t` (static) or a null tensor (dynamic) is no tangent.
+/// A primal with its tangent. `none_t` (static) or an undefined tensor (dynamic) means that there is no tangent.
 template <class P, class T>
 struct dual {
   P const& primal;
   T const& tangent;
 };
 
-/// Is there something behind a payload? A type-level answer for static values, a flag for tensors.
+/// Returns whether a payload is present, as a type for static values.
 template <class T>
 constexpr auto present(T const&) {
   return std::bool_constant<!is_none<T>>{};
 }
 
-/// Sum of two contributions either of which may be absent.
+/// Returns the sum of two contributions, either of which may be absent.
 template <class A, class B>
 constexpr auto plus(A const& a, B const& b) {
   if constexpr (is_none<A>) return b;
@@ -66,7 +66,8 @@ constexpr auto fold_plus(A const& a, B const& b, R const&... r) {
 }
 } // namespace detail
 
-/// Tangent of an operator's result: the sum of its `jvp` rules over the operands that have a tangent, or `none`.
+/// Returns the tangent of an operator's result: the sum of its `jvp` rules over the operands that have a tangent, or
+/// `none`.
 template <class Op, class Y, class... P, class... T>
 constexpr auto tangent(Op const& op, Y const& y, dual<P, T> const&... d) {
   if constexpr (!detail::passes_derivatives<Op> || detail::static_and_not_floating<Y>()) {
@@ -78,7 +79,7 @@ constexpr auto tangent(Op const& op, Y const& y, dual<P, T> const&... d) {
   }
 }
 
-/// Cotangent of operand I.
+/// Returns the cotangent of operand I.
 template <std::size_t I, class Op, class G, class Y, class... X>
 constexpr auto cotangent(Op const& op, G const& g, Y const& y, X const&... x) {
   using tag = typename Op::tag;
@@ -88,7 +89,7 @@ constexpr auto cotangent(Op const& op, G const& g, Y const& y, X const&... x) {
   else return none;
 }
 
-/// Result of an operator of which at least one operand is mapped, the mapped dimension in front.
+/// Returns the result of an operator with at least one mapped operand. The mapped dimension is in front.
 template <class Op, class N, class... V, class... F>
 constexpr auto batched(Op const& op, N const& n, operand<V, F> const&... o) {
   using tag = typename Op::tag;
@@ -96,7 +97,7 @@ constexpr auto batched(Op const& op, N const& n, operand<V, F> const&... o) {
                 "varve: this operator has no batch rule; add `batch` to its rules<>");
   if constexpr (has_batch<tag>)
     return operand<decltype(rules<tag>::batch(op, n, o...)), std::true_type>{rules<tag>::batch(op, n, o...), {}};
-  else return nth<0>(o...); // nothing more is instantiated after the message
+  else return nth<0>(o...); // instantiate nothing more after the message
 }
 
 } // namespace varve

@@ -12,7 +12,8 @@ namespace varve {
 #if VARVE_USE_HANA
 namespace detail {
 template <class V, class... Outer>
-constexpr auto stack_of_type() { // by what Hana declares: what it defines would be a tenth of the umbrella
+// needs Hana's declarations only; its definitions would be a tenth of the umbrella header
+constexpr auto stack_of_type() {
   using tuple = boost::hana::tuple<boost::hana::type<Outer>...>;
   if constexpr (is_seen<V>) return stack_of_type<decltype(V::value), Outer..., typename V::interpreter>();
   else if constexpr (requires { sizeof(tuple); }) return tuple{};
@@ -22,13 +23,14 @@ constexpr auto stack_of_type() { // by what Hana declares: what it defines would
 }
 } // namespace detail
 
-/// The type-level stack of interpreters a value is seen through, innermost transform first, as a `boost::hana::tuple`
-/// of `hana::type`s, whose headers the program includes, as those of the algorithms that it calls on it (all of them:
-/// `varve/interop/hana.hpp`). `static_assert(hana::size(stack_of<V>) == hana::size_c<2>)`.
+/// The type-level stack of interpreters through which a value is seen, innermost transform first, as a
+/// `boost::hana::tuple` of `hana::type`s. The program includes the headers of these types and of the algorithms that it
+/// calls; `varve/interop/hana.hpp` includes all of them. Example: `static_assert(hana::size(stack_of<V>) ==
+/// hana::size_c<2>)`.
 template <class V>
 inline constexpr auto stack_of = detail::stack_of_type<std::remove_cvref_t<V>>();
 #else
-/// Without Boost there are no tuples of Hana's to hold it.
+/// A compile error without Boost, because the stack is a tuple of Boost.Hana.
 template <class V>
 inline constexpr auto stack_of = [] {
   static_assert(never<V>, "varve: stack_of gives a tuple of Boost.Hana, which is not here: install Boost "
@@ -37,7 +39,7 @@ inline constexpr auto stack_of = [] {
 }();
 #endif
 
-/// The word of an interpreter: "grad", "jvp", "vmap", "mode".
+/// The name of an interpreter: "grad", "jvp", "vmap", "mode".
 template <class I>
 inline constexpr char const* kind_of = I::kind;
 

@@ -11,8 +11,8 @@
 
 namespace varve {
 
-/// How an interpreter opens and closes *static* values: by their type. `N` is its level, `Tag` the transform it belongs
-/// to (two transforms may not mix at a level).
+/// Opens and closes *static* values for an interpreter, by their type. `N` is its level and `Tag` the transform to
+/// which it belongs; two transforms may not be mixed at a level.
 template <int N, class Tag>
 struct static_level : math::functions {
   static constexpr int level = N;
@@ -60,8 +60,8 @@ struct static_level : math::functions {
   }
 };
 
-/// The level of a static `grad`: holds the tape, typed by the tower of interpreters that its cotangents may be seen
-/// through. Lifted constants have no tape.
+/// The level of a static `grad`. It points to the tape, whose type contains the tower of interpreters through which its
+/// cotangents may be seen. Lifted constants have no tape.
 template <int N, class Tag, class Tower>
 struct static_tape_level : static_level<N, Tag> {
   tape<Tower>* record_on = nullptr;
@@ -95,7 +95,7 @@ struct static_tape_level : static_level<N, Tag> {
       return seen<I, Y, slot_of<Y>*>{y, in, &n->out};
     }
   }
-  /// Records a higher-order operator: one node with a slot per result, pulled through `rules<tag>::pull`.
+  /// Records a higher-order operator as one node with a slot per result, which `rules<tag>::pull` pulls back.
   template <class I, class Op, class Y, class P, class... V, class... E>
   constexpr auto record_hop(I const& in, Op const& op, Y const& y, P const& p, tracked<V, E> const&... t) const {
     tree_for_each(
@@ -119,7 +119,7 @@ struct static_tape_level : static_level<N, Tag> {
         },
         y);
   }
-  /// A leaf of the tape.
+  /// Records a leaf of the tape.
   template <class I, class V>
   constexpr auto track(I const& in, V const& v) const {
     auto* n = record_on->template make<detail::leaf_node<slot_of<V>>>();

@@ -5,7 +5,7 @@
 
 namespace varve {
 
-/// Base of tensor subclasses: wrapper types with their own meaning of every operator.
+/// The base of tensor subclasses: wrapper types with their own meaning of every operator.
 ///
 ///   struct logged : tensor_subclass<logged> {
 ///     tensor value;
@@ -15,10 +15,10 @@ namespace varve {
 ///     op(unwrap_all<logged>(x))); }
 ///   };
 ///
-/// A value that computes its metadata gives `dims const& sizes() const` or `strides()`, which are asked each time
-/// (MD-20). `make_subclass(logged{{}, v})` is a tensor of v's shape and dtype that stands for it. Eager autograd
-/// records above its handler, as above other kernels. A subclass of a subclass says `using base_subclass = logged;` and
-/// is asked before it.
+/// `make_subclass(logged{{}, v})` returns a tensor with v's shape and dtype that stands for the value. A value that
+/// computes its metadata declares `dims const& sizes() const` or `strides()`, which are called on each use. Eager
+/// autograd records above the handler, as above other kernels. A subclass of a subclass declares `using base_subclass =
+/// logged;`, and its handler is called first.
 template <class Derived>
 struct tensor_subclass {};
 
@@ -36,7 +36,7 @@ constexpr subclass_type const* base_of_subclass() {
 template <class T>
 tensor box_subclass(T value, dims const& sizes, dims const& strides, dtype type, dispatch_key_set extra);
 
-/// The object behind the handle: the user's value.
+/// The object behind the tensor, which stores the user's value.
 template <class T>
 struct held_subclass final : subclass_object {
   T value;
@@ -76,26 +76,27 @@ tensor box_subclass(T value, dims const& sizes, dims const& strides, dtype type,
 }
 } // namespace detail
 
-/// A tensor that stands for a subclass value, with the sizes, strides and dtype of its first part and, if wished,
-/// further dispatch keys (MD-20).
+/// Returns a tensor that stands for a subclass value, with the sizes, strides and dtype of its first part and optional
+/// additional dispatch keys.
 template <class T>
 tensor make_subclass(T value, dispatch_key_set extra = {}) {
   tensor const first = std::get<0>(value.parts());
   return detail::box_subclass(std::move(value), first.sizes(), first.is_wrapped() ? dims{} : first.strides(),
                               first.dtype(), extra);
 }
-/// ... with sizes, strides and dtype of its own (`_make_wrapper_subclass`).
+/// Returns a tensor that stands for a subclass value, with the given sizes, strides and dtype
+/// (`_make_wrapper_subclass`).
 template <class T>
 tensor make_subclass(T value, dims const& sizes, dtype type, dims const& strides = {}, dispatch_key_set extra = {}) {
   return detail::box_subclass(std::move(value), sizes, strides, type, extra);
 }
 
-/// Does a tensor stand for a `T`, or for a subclass derived from it?
+/// True if a tensor stands for a `T`, or for a subclass derived from it.
 template <class T>
 bool is(tensor const& t) {
   return t.defined() && t.object() && t.object()->type().derives_from(&detail::subclass_type_of<T>);
 }
-/// The value a tensor stands for; `dispatch_error` when it stands for no `T`.
+/// Returns the value for which a tensor stands. Throws `dispatch_error` if it does not stand for a `T`.
 template <class T>
 T const& unwrap(tensor const& t) {
   if (!t.defined() || !t.object() || &t.object()->type() != &detail::subclass_type_of<T>)
@@ -104,8 +105,8 @@ T const& unwrap(tensor const& t) {
   return *static_cast<T const*>(t.object()->address());
 }
 
-/// The parts of all `T` among some operands, the others as they are: for handlers that compute on what is inside.
-/// `part` numbers the part.
+/// Returns operands with every `T` replaced by its part number `part`; other operands are unchanged. For handlers that
+/// compute on the tensors inside.
 template <class T>
 boxed_args unwrap_all(boxed_args const& x, int part = 0) {
   boxed_args r;
@@ -113,8 +114,9 @@ boxed_args unwrap_all(boxed_args const& x, int part = 0) {
   return r;
 }
 
-/// Makes a handler's result alias what the schema says: a mutated operand is returned itself, a view shares the storage
-/// of the operand it views (MD-16). `dispatch_error` for a schema that mixes fresh results with aliases.
+/// Makes the result of a handler alias what the schema declares: a mutated operand is returned itself, and a view
+/// shares the storage of the operand that it views. Throws `dispatch_error` if the schema mixes new results with
+/// aliases.
 template <class = void>
 tensor return_and_correct_aliasing(boxed_op const& op, boxed_args const& x, tensor const& y) {
   operator_schema const s = operator_schema::parse(std::string(op.name()) + op.schema());

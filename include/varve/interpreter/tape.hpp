@@ -8,14 +8,14 @@
 
 namespace varve {
 
-/// An operand of a recorded operator: its primal, and where its cotangent is collected (`none_t` or null: nowhere).
+/// An operand of a recorded operator: its primal, and the slot that collects its cotangent (`none_t` or null: none).
 template <class P, class S>
 struct tracked {
   P const& primal;
   S const& slot;
 };
 
-/// Collects the cotangent of one value. Empty at first, so that absent contributions cost nothing.
+/// A slot that collects the cotangent of one value. It is empty at first, so that absent contributions cost nothing.
 template <class V>
 struct slot {
   V value;
@@ -23,7 +23,7 @@ struct slot {
   constexpr slot() : set(false) {
     if (!std::is_constant_evaluated())
       if constexpr (sizeof(V) <= 64)
-        value = V(); // needless, but g++ 14 warns: it does not see that `set` guards the value
+        value = V(); // only for g++ 14, which warns because it does not see that `set` guards the value
   }
 
   template <class Tower, class G>
@@ -41,16 +41,16 @@ struct slot {
   }
 };
 
-/// One recorded operator. Function pointers instead of virtual functions: g++ 12 cannot destroy virtual nodes in
-/// constant expressions.
+/// One recorded operator. It uses function pointers instead of virtual functions, because g++ 12 cannot destroy virtual
+/// nodes in constant expressions.
 struct tape_node {
   enum action { pull, clear, drop };
   tape_node* previous = nullptr;
   void (*act)(tape_node*, action) = nullptr;
 };
 
-/// Memory of a tape: a buffer in place, then blocks from the heap; in constant expressions every node is allocated by
-/// itself.
+/// The memory of a tape: a buffer in place, then blocks from the heap. In constant expressions every node is allocated
+/// separately.
 class tape_memory {
 public:
   constexpr tape_memory() {}
@@ -74,7 +74,7 @@ public:
     last_ = n;
     return n;
   }
-  /// A copy of trivially destructible data that lives as long as the tape. (Run time only.)
+  /// Copies trivially destructible data to memory that lives as long as the tape. For use at run time only.
   template <class T>
   T const* keep(T const& t) {
     return ::new (allocate(sizeof(T), alignof(T))) T(t);
@@ -114,18 +114,18 @@ private:
   alignas(64) unsigned char place_[in_place];
 };
 
-/// The operators recorded at one level of reverse mode, with the tower its cotangents are seen through.
+/// The operators recorded at one level of reverse mode, and the tower through which its cotangents are seen.
 template <class Tower>
 class tape : public tape_memory {
 public:
   constexpr explicit tape(Tower const& t) : tower(t) {}
   Tower tower;
 
-  /// Pulls cotangents from the last operator to the first.
+  /// Pulls cotangents back from the last operator to the first.
   constexpr void pull() const {
     for (tape_node* n = last(); n; n = n->previous) n->act(n, tape_node::pull);
   }
-  /// Empties every slot, so that another cotangent can be pulled.
+  /// Empties every slot, so that another cotangent can be pulled back.
   constexpr void clear() const {
     for (tape_node* n = last(); n; n = n->previous) n->act(n, tape_node::clear);
   }

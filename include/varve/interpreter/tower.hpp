@@ -5,20 +5,20 @@
 #include <tuple>
 
 /// @file
-/// A static tape knows the tower of interpreters below it (the join over arguments and captures), so that every
-/// cotangent slot has a type; constants are lifted to it. `jacrev` therefore records inside the mapped function, with
-/// the unit vector declared as a capture.
+/// The tower of interpreters below a static tape: the join over arguments and captures. The tape knows it, so that
+/// every cotangent slot has a type; constants are lifted to it. `jacrev` therefore records inside the mapped function,
+/// with the unit vector declared as a capture.
 namespace varve {
 
 namespace detail {
-/// Does a value contain the interpreter of level `L`, at any depth, its tangents included?
+/// True if a value contains the interpreter of level `L` at any depth, including its tangents.
 template <int L, class V>
 struct contains_level : std::false_type {};
 template <int L, class I, class V, class E>
 struct contains_level<L, seen<I, V, E>>
     : std::bool_constant<I::level == L || contains_level<L, V>::value || contains_level<L, E>::value> {};
 
-/// Is a value seen through a mode, which must see every call?
+/// True if a value is seen through a mode, which must see every call.
 template <class V>
 consteval bool contains_mode() {
   return false;
@@ -46,8 +46,8 @@ constexpr auto interpreter_at(X const& x, R const&... r) {
 }
 } // namespace detail
 
-/// The interpreters below a level that occur in some values, from level 1 upward: what a cotangent of any of them may
-/// be seen through (the join of the towers).
+/// Returns the interpreters below a level that occur in some values, from level 1 upward. A cotangent of any of these
+/// values may be seen through them: it is the join of the towers.
 template <int Limit, class... X>
 constexpr auto tower_of(X const&... x) {
   return [&]<int... L>(std::integer_sequence<int, L...>) {
@@ -55,9 +55,9 @@ constexpr auto tower_of(X const&... x) {
   }(std::make_integer_sequence<int, Limit - 1>{});
 }
 
-/// Gives a value every interpreter of the first `K` of a tower: constants become constants of each transform. Types of
-/// cotangents are fixed by it. An interpreter whose payload is more than one value says how it is lifted:
-/// `lift_payload(seen, lift)`.
+/// Wraps a value in each of the first `K` interpreters of a tower; constants become constants of each transform. This
+/// fixes the types of cotangents. An interpreter whose payload is more than one value defines `lift_payload(seen,
+/// lift)`.
 template <std::size_t K, class Tower, class V>
 constexpr auto lift_to(Tower const& tower, V const& v) {
   if constexpr (K == 0) {
@@ -82,7 +82,7 @@ constexpr auto lift_to(Tower const& tower, V const& v) {
   }
 }
 
-/// Lifts through the whole tower.
+/// Lifts a value through the whole tower.
 template <class Tower, class V>
 constexpr auto lift_to_all(Tower const& tower, V const& v) {
   return lift_to<std::tuple_size_v<Tower>>(tower, v);

@@ -4,9 +4,8 @@
 
 namespace varve::detail {
 
-/// Which results of a function have cotangents. A result that nothing uses has none, which is not the same as a
-/// cotangent of zeros: zero times the infinite derivative of such a result would be NaN. Of more than 64 results those
-/// behind count as used.
+/// The set of results of a function that have cotangents. A result that nothing uses has none. That differs from a
+/// cotangent of zeros: zero times an infinite derivative would be NaN. Results from the 65th on always count as used.
 class used_results {
 public:
   constexpr bool operator[](int k) const { return k >= 64 || (bits_ >> k & 1) != 0; }
@@ -27,13 +26,13 @@ public:
     return r;
   }
   friend constexpr bool operator==(used_results const&, used_results const&) = default;
-  /// Those behind the first result.
+  /// Returns the set for the results after the first one.
   constexpr used_results without_first() const {
     used_results r;
     r.bits_ = bits_ >> 1 | std::uint64_t{1} << 63;
     return r;
   }
-  /// Is one of them made of an operand? `of[k]`: of which operands result k is made, bit j for the j-th.
+  /// True if a used result depends on an operand. Bit j of `of[k]` is set if result k depends on operand j.
   template <class Reach>
   constexpr bool reach(Reach const& of, int operand) const {
     if (operand >= 64) return true;
@@ -41,8 +40,9 @@ public:
       if ((*this)[k] && (of[static_cast<std::size_t>(k)] >> operand & 1)) return true;
     return false;
   }
-  /// Of a step of a loop: those that the steps to come use too. `reach[k]`: by which values that the step is given
-  /// result k may be differentiated, bit j for the j-th; the first `carried` results are what the next step is given.
+  /// Returns the results of a step of a loop that are used, including uses by later steps. Bit j of `reach[k]` is set
+  /// if result k may be differentiated by the step's operand j. The first `carried` results are the operands of the
+  /// next step.
   template <class Reach>
   constexpr used_results in_steps(int carried, Reach const& reach) const {
     used_results r = *this;
@@ -63,12 +63,13 @@ private:
   std::uint64_t bits_ = ~std::uint64_t{0};
 };
 
-/// What the pullback of a loop finds from step to step.
+/// The used results that the pullback of a loop finds from step to step.
 struct used_in_steps {
   used_results now, all, reached = used_results::none();
   int carried, steps = 0;
   constexpr used_in_steps(used_results const& first, int c) : now(first), all(first), carried(c) {}
-  /// Operands that a step gave a cotangent: of what is carried the steps before have one for the result.
+  /// Adds the operands to which a step gave a cotangent. For carried operands, these are the used results of the
+  /// previous step.
   constexpr void add(used_results const& operands) {
     for (int k = 0; k < carried; ++k) now.set(k, operands[k]);
     all = all | now, reached = reached | operands, ++steps;

@@ -7,17 +7,17 @@
 #include <varve/op/permute.hpp>
 
 /// @file
-/// Writing into views: what their histories, and that of their base, become (AG-15).
+/// Writes into views: the new histories of the view and of its base.
 ///
-/// Views point to their base. Writing into a view makes the base's history a `CopySlices`; other views find theirs
-/// anew, as `as_strided` of the base, when their version is behind. So it is at every level of `grad` and `jvp`: a
-/// value seen there that is a view points to the base as seen there. The version counter is the memory's, but for
-/// `data()` and `set_data`, whose tensors have or keep one of their own.
+/// Views point to their base. Writing into a view makes the base's history a `CopySlices`. Other views recompute their
+/// history, as `as_strided` of the base, when their version is out of date. This holds at every level of `grad` and
+/// `jvp`: a value seen there that is a view points to the base as seen there. The version counter belongs to the
+/// memory, except for `data()` and `set_data`, whose tensors have or keep a separate one.
 namespace varve::detail {
 
-/// A view as a region of its base: strides, and the offset of its first element. Of values seen through transforms as
-/// slices have it: mapped dimensions stand in front. `order`: the dimensions of a base as they lie in memory, where
-/// that is another one than theirs.
+/// A view as a region of its base: strides, and the offset of its first element. For values seen through transforms
+/// these are those of one slice; mapped dimensions are in front. `order` lists the dimensions of the base in memory
+/// order, if that differs from their own order.
 struct shown_region {
   dims strides, offset, order;
 };
@@ -42,7 +42,7 @@ inline shown_region region_of(tensor const& base, tensor const& view) {
   for (int k = mapped; k < l.sizes.n; ++k) r.strides.push_back(l.strides[k]);
   return r;
 }
-/// A value of a base with its dimensions as they lie in memory, and back.
+/// Returns a value of a base with its dimensions in memory order. `as_the_base` restores the order of the base.
 template <class T>
 T as_it_lies(T const& whole, shown_region const& r) {
   return contiguous(r.order.n ? T(permute(whole, r.order)) : whole);
@@ -70,13 +70,14 @@ edge history_of_view(T const& base, T const& view) {
   boxed_op const op{registered_table<as_strided_t, 3>(), &at};
   return edge_to(operator_node::make(op, view, boxed_args(lies), [&](int) { return &from; }, true));
 }
-/// The gradient of a base: outside of the region as it was, inside what goes through the operator that wrote there.
+/// The backward function of a base into which a view was written. Outside of the region the gradient is unchanged;
+/// inside it goes through the operator that wrote there.
 template <class T = tensor>
 struct copy_slices {
   edge written;
   dims sizes;
   shown_region at;
-  int target; // which operand was written into
+  int target; // the operand that was written into
   static constexpr bool is_linear = true;
   boxed_args operator()(boxed_args const& g, bool const* wanted) const {
     if (!g[0].defined()) return {};
@@ -100,11 +101,11 @@ edge history_of_base(T const& base, edge const& old, T const& view, grad_node* w
   shown_region const at = region_of(base, view);
   std::vector<dependent<edge, T>> edges;
   for (int i = 0; i < written->count; ++i) edges.push_back(i == target ? old : written->next[i]);
-  // The operator's own edge to the view stays: its gradient is wanted when that of the base is.
+  // The operator's own edge to the view remains: its gradient is needed if that of the base is.
   return edge_to(
       record_function(copy_slices<T>{edge(written, 0), view.sizes(), at, target}, std::move(edges), 1, "CopySlices"));
 }
-/// What `rebase` asks, at a level of `grad`; eager autograd has the same behind pointers.
+/// The functions that `rebase` needs, for a level of `grad`. Eager autograd has the same ones behind pointers.
 template <class T = tensor>
 struct level_views {
   static edge history_of_view(T const& base, T const& view) { return detail::history_of_view<T>(base, view); }
@@ -112,13 +113,14 @@ struct level_views {
     return detail::history_of_base<T>(base, old, view, written, target);
   }
 };
-/// The tangent of a view, from that of its base; and that of the base, after that of a view has changed (AG-28).
+/// Returns the tangent of a view, computed from that of its base.
 template <class T = tensor>
 T tangent_of_view(T const& base, T const& view) {
   if (!base.extra().defined()) return {};
   shown_region const at = region_of(base, view);
   return as_strided(as_it_lies(static_cast<T const&>(base.extra()), at), view.sizes(), at.strides, at.offset);
 }
+/// Sets the tangent of a value. If it is a view, the tangent of its base changes, too.
 template <class T = tensor>
 void change_tangent(T const& self, T tangent) {
   T const base = self.base();

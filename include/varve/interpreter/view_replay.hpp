@@ -8,15 +8,15 @@
 #include <vector>
 
 /// @file
-/// The history of a view whose base was written into, found by making the view again (AG-18).
+/// View replay: after its base was written into, the history of a view is found by making the view again.
 ///
-/// Where that is asked for: the operators that the view's old history names are called again, as many as lead from the
-/// base to the same elements.
+/// If a program enables this, the operators in the view's old history that lead from the base to the same elements are
+/// called again.
 namespace varve {
 
 namespace detail {
-/// The operators that made a view, as its history tells them: the one that gave the view itself first. Those that made
-/// its base may follow.
+/// Returns the operators that made a view, found in its history, the last one first. Operators that made its base may
+/// follow.
 template <class T>
 list<dependent<operator_node, T>*> view_operators(T const& view) {
   list<dependent<operator_node, T>*> r;
@@ -32,9 +32,9 @@ inline bool same_place(tensor const& a, tensor const& b) {
   return a.shares_storage(b) && a.dtype() == b.dtype() && x.sizes == y.sizes && x.strides == y.strides &&
          x.offset == y.offset;
 }
-/// Calls the last of some operators that lead from the base to the view once more, and records them behind the history
-/// that the base has now. Which of them began at the base is not written down: they did if they lead to the same
-/// elements. Null where none do: the history does not tell the view, or there is none.
+/// Replays the operators that lead from the base to the view, and records them after the base's current history. The
+/// history does not tell which operator began at the base. The function tries the last operator, then the last two, and
+/// so on, until they lead to the same elements. Returns an empty edge if there is none.
 template <class T = tensor>
 edge replayed_history(T const& base, T const& view) {
   auto const ops = view_operators(view);
@@ -62,19 +62,19 @@ edge replayed_history(T const& base, T const& view) {
   }
   return {};
 }
-/// `replayed_history`, from when a program first asks for it on.
+/// `replayed_history`, once a program has enabled it; null before.
 inline constinit std::atomic<edge (*)(tensor const& base, tensor const& view)> view_replayer{nullptr};
 } // namespace detail
 
 namespace autograd {
-/// Are histories of views found by view replay on this thread?
+/// True if this thread finds histories of views by view replay.
 inline bool is_view_replay_enabled() { return this_thread_state.view_replay; }
 
-/// Says, for the life of the object, how the history of a view is found after its base, or the view, was written into
-/// (`torch.autograd._force_original_view_tracking`): `true` calls the operators that made the view once more, so that
-/// its `grad_fn` is the last of them; `false`, the default, takes it for a region of its base (`as_strided`). Gradients
-/// are the same. A view that was made where nothing is recorded, or that is seen through a transform, is a region in
-/// either case.
+/// Sets, for the lifetime of the object, how the history of a view is found after its base, or the view, was written
+/// into (`torch.autograd._force_original_view_tracking`). With `true` the operators that made the view are called
+/// again, and its `grad_fn` is the last of them. With `false`, the default, the view is treated as a region of its base
+/// (`as_strided`). Gradients are the same. A view that was made while nothing was recorded, or that is seen through a
+/// transform, is a region in both cases.
 class force_original_view_tracking {
 public:
   template <std::same_as<bool> On> // a template, so that the header alone instantiates nothing

@@ -5,9 +5,9 @@
 
 namespace varve {
 
-/// Vectorization: mapped values carry the mapped dimension in front, unseen by the function; an operator with a mapped
-/// operand runs by its `batch` rule, others pass. The batch size is a fact: a type for static values, a number
-/// otherwise.
+/// Vectorization. Mapped values have the mapped dimension in front, which the function does not see. An operator with a
+/// mapped operand runs by its `batch` rule; other operators run unchanged. The batch size is a type for static values
+/// and a number otherwise.
 template <class Lv, class N>
 struct vmap_interpreter : Lv {
   static constexpr char const* kind = "vmap";
@@ -28,7 +28,7 @@ struct vmap_interpreter : Lv {
   static constexpr auto logical_shape(S const& s) {
     return on_dims(detail::drop_first, s);
   }
-  /// A constant, repeated over the batch.
+  /// Wraps a constant, repeated over the batch.
   template <class V>
   constexpr auto lift(V const& v) const {
     return this->close_batched(*this,

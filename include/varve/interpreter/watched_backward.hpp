@@ -4,7 +4,7 @@
 
 namespace varve::detail {
 
-/// Is there a NaN among the elements? Values seen through transforms are not looked into.
+/// True if there is a NaN among the elements. Values seen through transforms are not examined.
 inline bool has_nan(tensor const& t) {
   if (t.is_wrapped() || !t.has_data() || !has_derivatives(t.dtype())) return false;
   if (is_complex(t.dtype())) return has_nan(parts_in_memory(t));
@@ -16,7 +16,7 @@ inline bool has_nan(tensor const& t) {
     return false;
   });
 }
-/// Under `anomaly_mode`: what fails, or gives a NaN, names the call that recorded it.
+/// Runs a node under `anomaly_mode`: an error, or a NaN in a result, names the call that recorded the node.
 template <class = void>
 VARVE_COLD boxed_args watched_backward(grad_node& n, boxed_args& g, bool const* wanted) {
   char label[64];

@@ -5,16 +5,15 @@
 #include <varve/op/clone.hpp>
 
 /// @file
-/// Operators that write, on values seen through a run-time transform: the memory inside is written into, and what the
-/// transform knows of the value, of the value that it is a view of and of other views changes with it, as eagerly
-/// (AG-15). What has no part in the transform cannot take a value of it (FS-7, TR-5): that is refused before anything
-/// is written.
+/// In-place operators on values seen through a run-time transform. The memory inside is written. The payload of the
+/// value changes with it, and so do those of its base and of other views, as in eager autograd. A tensor that takes no
+/// part in the transform cannot be written with a value of the transform; this is refused before anything is written.
 namespace varve::detail {
 
 [[noreturn]] VARVE_COLD inline void refuse_write_at_level(boxed_op const& op, char const* kind, char const* why) {
   refuse::with<transform_error>((std::string("varve: ") + kind + ": " + op.name() + ": " + why).c_str());
 }
-/// Was a value made by the function that runs at a level of `grad` or `jvp`, or given to it?
+/// True if a value was made by the function that runs at a level of `grad` or `jvp`, or was passed to it.
 inline bool is_own(layer const& l, tensor const& x) {
   if (l.kind->is_dual_level || x.is_made_since(l.epoch)) return true;
   for (tensor const& t : static_cast<dynamic_level const*>(l.object)->given)
@@ -37,18 +36,19 @@ inline void check_write_at_level(layer const& l, boxed_op const& op, boxed_args 
                           "what view_as_real or view_as_complex gave is a copy in a transform, and is written into; "
                           "write into the value itself, complex(re, im)");
 }
-/// A captured tensor may not be written at all (FS-7): the transform would not see what the function does. What the
-/// function was given, or made, may.
+/// Refuses every write into a captured tensor, since the transform would not see it. Tensors that the function received
+/// or made may be written.
 template <class Lv>
 void refuse_captured(Lv const& in, boxed_op const& op, tensor const& x) {
   if (in.mine(x) || is_own(*in.self, x)) return;
   refuse_write_at_level(op, in.self->kind->name,
                         "a captured tensor is written into; pass it as an argument, or use the functional operator");
 }
-/// A trace that began after a level, and runs below it, runs the function of a higher-order operator for its graph: a
-/// branch that is not taken, a step that a loop may not make. The level may not take its writes for done.
+/// Refuses writes in a trace that began after a level and runs below it. Such a trace runs the function of a
+/// higher-order operator only for its graph: a branch that is not taken, or a step that a loop may not make. The level
+/// must not treat its writes as done.
 inline void refuse_before_trace(layer const& level, boxed_op const& op, tensor const& x) {
-  tensor const& memory = x.base().defined() ? x.base() : x; // a view that the function made is of what was there
+  tensor const& memory = x.base().defined() ? x.base() : x; // a view made by the function may be of older memory
   for (layer const* l = this_thread_state.transforms.top; l; l = l->below) {
     if (!l->kind->is_trace()) continue;
     if (static_cast<std::int32_t>(l->epoch - level.epoch) > 0 && !memory.is_made_since(l->epoch))
@@ -58,8 +58,8 @@ inline void refuse_before_trace(layer const& level, boxed_op const& op, tensor c
     return;
   }
 }
-/// A value that a function returned in memory that is written: of a trace it is not known where in that it lies, and on
-/// one way through the program only (`dynamic_level::tied`).
+/// Refuses to read a value that a function returned in memory that was written since. In a trace its position in that
+/// memory is unknown, and only one path through the program returns it there (`dynamic_level::tied`).
 VARVE_COLD inline void require_known(tensor const& v) {
   if (v.origin() == view_origin::other_dtype)
     refuse::with<transform_error>(
@@ -71,7 +71,7 @@ VARVE_COLD inline void require_known(tensor const& v) {
       "varve: what a function of a higher-order operator, or a custom function, returned may lie in "
       "the memory of its operand, which was written into since; let it return a copy, clone(x)");
 }
-/// How the payload of a view is found after its base was written into.
+/// A function that recomputes the payload of a view after its base was written into; null if there is none to compute.
 template <class I>
 inline constexpr void (*refresh_of)(tensor const&) = nullptr;
 template <class Lv>
@@ -85,7 +85,7 @@ inline constexpr void (*refresh_of<jvp_interpreter<Lv>>)(tensor const&) = [](ten
   v.set_extra(tangent_of_view<dependent<tensor, Lv>>(v.base(), v));
 };
 
-/// The operands as they were before the write, those of them that are asked for.
+/// Returns the operands with copies of those in `which` that share memory with the operand to be written.
 template <class T = tensor>
 boxed_args kept_before(boxed_args const& x, unsigned which = ~0u) {
   boxed_args before = x;
@@ -94,7 +94,7 @@ boxed_args kept_before(boxed_args const& x, unsigned which = ~0u) {
   return before;
 }
 
-/// Of a tape: the value's history is the write.
+/// Writes into a value at a level of reverse mode: the write becomes the value's history.
 template <class Lv>
 tensor write_at(grad_interpreter<Lv> const& in, boxed_op const& op, boxed_args const& x) {
   boxed_tracked const t = in.open_tracked(x);
@@ -126,8 +126,8 @@ tensor write_at(grad_interpreter<Lv> const& in, boxed_op const& op, boxed_args c
          edge_to(operator_node::make(op, y, before, [&](int i) { return edges[i] ? &edges[i] : nullptr; })));
   return self;
 }
-/// What was just written, for rules that read the result: with the history that it has now, and none that comes later
-/// (which could lead to what the rules made of it).
+/// Returns the value just written, for rules that read the result. It has the current history and none that comes
+/// later, which could lead to what the rules compute from it.
 template <class T = tensor>
 T as_written(T const& y) {
   if (y.is_wrapped()) return y;
@@ -135,7 +135,7 @@ T as_written(T const& y) {
   if (edge e = eager_history(y)) r.set_history(static_cast<edge&&>(e));
   return r;
 }
-/// Of pairs: the tangent changes with the value.
+/// Writes into a value at a level of forward mode: the tangent changes with the value.
 template <class Lv>
 tensor write_at(jvp_interpreter<Lv> const& in, boxed_op const& op, boxed_args const& x) {
   boxed_dual const d = in.open_dual(x);
@@ -151,7 +151,7 @@ tensor write_at(jvp_interpreter<Lv> const& in, boxed_op const& op, boxed_args co
   change_tangent<dependent<tensor, Lv>>(x[0], tangent(op, as_written(y), before));
   return x[0];
 }
-/// Of slices: the memory of all is written at once.
+/// Writes into a value at a level of `vmap`: the memory of all slices is written at once.
 template <class N>
 tensor write_at(vmap_interpreter<batch_level, N> const& in, boxed_op const& op, boxed_args const& x) {
   boxed_operands const o = in.open_batched(x);

@@ -18,20 +18,20 @@
 #include <vector>
 
 /// @file
-/// Tables of numbers in text files, as RFC 4180 describes them.
+/// Tables of numbers in text files, in the format that RFC 4180 describes.
 namespace varve {
 
-/// A table: its columns' names, empty where the file has none, and its numbers, float64 of shape [rows, columns].
+/// A table: the names of its columns (empty if the file has none) and its numbers, a float64 tensor [rows, columns].
 struct csv_table {
   std::vector<std::string> names;
   tensor data;
 };
 
-/// Says whether the first row of a table holds the names of its columns. `automatic`: if none of its fields is a number
-/// and not all are missing.
+/// The meaning of a table's first row: names of the columns (`present`) or numbers (`absent`). With `automatic` it
+/// holds names if none of its fields is a number and not all are missing.
 enum class csv_header : unsigned char { automatic, present, absent };
 
-/// How the text of a table is read.
+/// Options for reading the text of a table.
 struct csv_options {
   char delimiter = ',';
   csv_header header = csv_header::automatic;
@@ -40,7 +40,7 @@ struct csv_options {
 };
 
 namespace detail {
-/// A field without its quotes, and where it begins.
+/// A field without its quotes, and its position.
 struct csv_field {
   std::string_view text;
   std::size_t line, column;
@@ -51,17 +51,17 @@ struct csv_field {
     return std::find(std::begin(words), std::end(words), text) != std::end(words);
   }
   bool is_number(double& v) const {
-    return text.find_first_of("xX") == text.npos && read_number(text, v); // no hexadecimal ones: they are names
+    return text.find_first_of("xX") == text.npos && read_number(text, v); // hexadecimal numbers count as names
   }
 };
 
-/// Reads rows of numbers; `value_error` names the line and the column of what is wrong.
+/// Reads rows of numbers. Throws `value_error` with the line and column of an error.
 class csv_reader {
 public:
   csv_reader(std::string_view text, csv_options const& how) : text_(text), how_(how) {
     if (ends_line(how.delimiter) || how.delimiter == '"')
       refuse::argument_is_invalid("csv", "neither a quote nor an end of line can separate fields");
-    std::string_view const mark = "\xEF\xBB\xBF"; // of UTF-8, with which spreadsheets begin
+    std::string_view const mark = "\xEF\xBB\xBF"; // the UTF-8 byte order mark that spreadsheets write
     if (text_.substr(0, mark.size()) == mark) text_.remove_prefix(mark.size());
   }
   csv_table read() {
@@ -107,7 +107,7 @@ private:
 
   static bool ends_line(char c) { return c == '\n' || c == '\r'; }
   bool is_blank(char c) const { return (c == ' ' || c == '\t') && c != how_.delimiter; }
-  /// Returns true if the next character is one of those for which `is` holds.
+  /// True if the text continues with a character for which `is` returns true.
   template <class P>
   bool next_is(P const& is) const {
     return at_ < text_.size() && is(text_[at_]);
@@ -115,7 +115,7 @@ private:
   void skip_blanks() {
     while (next_is([&](char c) { return is_blank(c); })) ++at_;
   }
-  /// Passes over the end of a line: "\n", "\r\n" or "\r".
+  /// Skips the end of a line: "\n", "\r\n" or "\r".
   bool skip_line_end() {
     if (!next_is(ends_line)) return false;
     at_ += text_.substr(at_, 2) == "\r\n" ? 2 : 1;
@@ -124,7 +124,7 @@ private:
   }
   bool is_delimiter(char c) const { return c == how_.delimiter; }
 
-  /// Reads the fields of the next row; empty lines are passed over. Returns false at the end of the text.
+  /// Reads the fields of the next row and skips empty lines. Returns false at the end of the text.
   bool next_row(std::vector<csv_field>& fields) {
     unescaped_.clear();
     while (at_ < text_.size()) {
@@ -151,7 +151,7 @@ private:
     while (!f.text.empty() && is_blank(f.text.back())) f.text.remove_suffix(1);
     return f;
   }
-  /// Reads a field from its opening to its closing quote; two quotes in it are one.
+  /// Reads a field from its opening to its closing quote. Two quotes inside stand for one.
   std::string_view quoted(csv_field const& f) {
     std::size_t const from = ++at_;
     bool doubled = false;
@@ -173,11 +173,11 @@ private:
 
   std::string_view text_;
   csv_options how_;
-  std::deque<std::string> unescaped_; // fields of this row that have quotes in them
+  std::deque<std::string> unescaped_; // fields of this row that contain quotes
   std::size_t at_ = 0, line_ = 1, line_start_ = 0;
 };
 
-/// A name as a field, in quotes where it would be read as another otherwise.
+/// Returns a name as a field, quoted where it would otherwise be read back differently.
 inline std::string csv_name(std::string const& name, char delimiter) {
   auto const blank = [](char c) { return c == ' ' || c == '\t'; };
   if (!name.empty() && !blank(name.front()) && !blank(name.back()) &&
@@ -189,10 +189,10 @@ inline std::string csv_name(std::string const& name, char delimiter) {
 }
 } // namespace detail
 
-/// Reads the numbers of a text row by row, with the names of the columns where the first row holds them
-/// (`csv_options::header`). Fields may stand in quotes; lines end in "\n", "\r\n" or "\r"; blanks around fields and
-/// empty lines are passed over. Errors: `value_error` with line and column for what is no number, for a missing value
-/// unless `missing_is_nan`, and for a row of another length.
+/// Reads the numbers of a text row by row, and the names of the columns if the first row holds them
+/// (`csv_options::header`). Fields may be quoted. Lines end in "\n", "\r\n" or "\r". Blanks around fields and empty
+/// lines are skipped. Throws `value_error` with line and column for a field that is not a number, a row of a different
+/// length, and a missing value unless `missing_is_nan` is set.
 inline csv_table parse_csv(std::string_view text, csv_options const& how = {}) {
   return detail::csv_reader(text, how).read();
 }
@@ -200,7 +200,7 @@ inline csv_table parse_csv(std::string_view text, csv_options const& how = {}) {
 inline csv_table parse_csv(std::string_view text, char delimiter) {
   return parse_csv(text, csv_options{delimiter, csv_header::automatic, false});
 }
-/// Reads a file as `parse_csv` reads its text.
+/// Reads a file in the same way as `parse_csv` reads a text.
 inline csv_table read_csv(std::string const& path, csv_options const& how = {}) {
   return parse_csv(detail::bytes_of_file("read_csv", path), how);
 }
@@ -208,8 +208,8 @@ inline csv_table read_csv(std::string const& path, csv_options const& how = {}) 
 inline csv_table read_csv(std::string const& path, char delimiter) {
   return parse_csv(detail::bytes_of_file("read_csv", path), delimiter);
 }
-/// Writes a matrix, or a vector as one column, as text that is read as the same numbers and names. If one of the names
-/// is a number, read the file with `csv_header::present`.
+/// Writes a matrix, or a vector as one column, so that reading the file returns the same numbers and names. If one of
+/// the names is a number, read the file with `csv_header::present`.
 inline void write_csv(std::string const& path, tensor const& data, std::vector<std::string> const& names = {},
                       char delimiter = ',') {
   if (data.dim() < 1 || data.dim() > 2) refuse::argument_is_invalid("write_csv", "a table is a vector or a matrix");

@@ -22,24 +22,24 @@
 #endif
 
 /// @file
-/// Files whose tensors are read when they are looked at: `load_npy(path, mapped)`.
+/// Tensors on mapped files, which are read only where they are accessed: `load_npy(path, mapped)`.
 namespace varve {
 
-/// Asks a function that loads a file for tensors on the mapped file instead of a copy of it: what is not looked at is
-/// not read, and programs on one machine share what they read. The values are those of the copy; writes into them are
-/// the program's own and never reach the file. The file stays mapped while a tensor on it lives, and must not be made
-/// shorter as long (the system ends programs that look at what is gone) nor written by others. Copied as without
-/// `mapped` are elements that lie across their alignment or are compressed, and what cannot be mapped: pipes, and all
-/// files of platforms without `mmap`.
+/// A tag that makes functions map a file into memory instead of copying it. Only the parts that are accessed are read,
+/// and programs on one machine share them. Writes to the tensors stay in this process and never reach the file.
+///
+/// The file stays mapped while any tensor on it lives. Until then it must not be written or made shorter: accessing
+/// removed parts crashes the program. As without `mapped`, misaligned elements are copied, and so are files that cannot
+/// be mapped: pipes, and all files on platforms without `mmap`.
 struct mapped_t {};
-/// See `mapped_t`.
+/// A value of type `mapped_t`, to be passed to functions that load files.
 inline constexpr mapped_t mapped{};
 
 namespace detail {
-/// A part of memory that is a file, or a copy of one, with its owners.
+/// The bytes of a mapped file, or a copy of them, with a count of the owners.
 struct file_memory {
   reference_count owners;
-  void* at = nullptr; // of the map, or null
+  void* at = nullptr; // the mapping, or null
   std::size_t size = 0;
   std::string copy;
 
@@ -52,10 +52,10 @@ struct file_memory {
 #endif
     delete m;
   }
-  /// Maps the file, so that writes stay in this process; false if that cannot be.
+  /// Maps the file so that writes stay in this process. Returns false if it cannot be mapped.
   bool map([[maybe_unused]] std::string const& path) {
 #if __has_include(<sys/mman.h>)
-    int const file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); // who waits for a pipe is not this call
+    int const file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); // does not wait for a pipe to be opened
     if (file < 0) return false;
     struct ::stat about{};
     if (::fstat(file, &about) == 0 && S_ISREG(about.st_mode) && about.st_size > 0) {
@@ -69,7 +69,7 @@ struct file_memory {
   }
 };
 
-/// Makes tensors on the bytes of a file; each keeps all of it mapped.
+/// Makes tensors on the bytes of a file. Each tensor keeps the whole file mapped.
 class mapped_file {
 public:
   static constexpr bool in_place = true;
@@ -77,7 +77,7 @@ public:
     if (!memory_->map(path)) memory_->copy = bytes_of_file(reader, path);
   }
   std::string_view bytes() const { return memory_->bytes(); }
-  /// Does it lie in the mapped file itself?
+  /// True if `p` points into the mapped file.
   bool holds(void const* p) const {
     auto const at = reinterpret_cast<std::uintptr_t>(p), first = reinterpret_cast<std::uintptr_t>(memory_->at);
     return memory_->at && at >= first && at - first < memory_->size;

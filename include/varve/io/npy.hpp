@@ -14,11 +14,11 @@
 #include <cstring>
 
 /// @file
-/// Arrays of NumPy in files: `.npy`, versions 1 to 3, little-endian.
+/// NumPy arrays in files: `.npy`, versions 1 to 3, little-endian.
 namespace varve {
 
 namespace detail {
-/// The tensor of a file, made of its elements by `make` (`copy_of_bytes`).
+/// Returns the tensor of a file; `make` creates it from its bytes (see `copy_of_bytes`).
 template <class Make>
 auto npy_tensor(std::string_view bytes, std::string const& place, Make const& make) {
   auto const byte = [&](std::size_t k) { return static_cast<std::size_t>(static_cast<unsigned char>(bytes[k])); };
@@ -43,7 +43,7 @@ auto npy_tensor(std::string_view bytes, std::string const& place, Make const& ma
   if (!fits || count > data.size())
     refuse_npy(place, "the shape " + to_string(sizes) + " wants more than the " + std::to_string(data.size()) +
                           " bytes that follow");
-  auto const t = make(data.substr(0, count), sizes, header.type); // behind it may be another array
+  auto const t = make(data.substr(0, count), sizes, header.type); // another array may follow
   if (!header.columns) return t;
   dims axes;
   for (int k = sizes.n; k-- > 0;) axes.push_back(k);
@@ -52,14 +52,14 @@ auto npy_tensor(std::string_view bytes, std::string const& place, Make const& ma
 }
 } // namespace detail
 
-/// Returns the tensor of the bytes of a `.npy` file, of several arrays the first. `value_error` with what is wrong with
-/// them; nothing is allocated beyond their size. Bool, integers of 8 (signed or not), 16, 32 and 64 bits, and floats of
-/// 16, 32 and 64 are read, others are `dtype_error`.
+/// Returns the first array in the bytes of a `.npy` file. Throws `value_error` with a description if they are
+/// malformed; never allocates more than their size. Supports bool, integers of 8 (signed or unsigned), 16, 32 and 64
+/// bits, and floats of 16, 32 and 64 bits. Throws `dtype_error` for other types.
 template <class T = tensor>
 T from_npy(std::string_view bytes) {
   return detail::npy_tensor(bytes, "", detail::copy_of_bytes<T>{});
 }
-/// The bytes of a `.npy` file, version 1.0, of a tensor.
+/// Returns a tensor as the bytes of a `.npy` file, version 1.0. Throws `dtype_error` for bfloat16 and complex tensors.
 template <class T = tensor>
 std::string to_npy(T const& x) {
   T const t = contiguous(T(x.detach()));
@@ -80,18 +80,18 @@ std::string to_npy(T const& x) {
   if (bytes) r.append(static_cast<char const*>(t.raw()), bytes);
   return r;
 }
-/// `load_npy(path)`, `save_npy(path, x)`.
+/// Loads the first array of a `.npy` file: `load_npy(path)`.
 template <class T = tensor>
 T load_npy(std::string const& path) {
   return from_npy<T>(detail::bytes_of_file("load_npy", path));
 }
-/// ... on the mapped file (`mapped_t`): `load_npy(path, mapped)`.
+/// Loads an array as a tensor on the mapped file (`mapped_t`): `load_npy(path, mapped)`.
 template <class T = tensor>
 T load_npy(std::string const& path, mapped_t) {
   detail::mapped_file const file("load_npy", path);
   return detail::npy_tensor(file.bytes(), "", file);
 }
-/// Writes a value as a file of numpy's.
+/// Writes a value to a `.npy` file: `save_npy(path, x)`.
 template <class T>
 void save_npy(std::string const& path, T const& x) {
   detail::write_file("save_npy", path, to_npy<tensor>(x));

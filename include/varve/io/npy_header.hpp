@@ -14,10 +14,10 @@
 #include <string_view>
 
 /// @file
-/// Headers of `.npy` files: dictionaries of Python's, as NumPy and other programs write them.
+/// Headers of `.npy` files: Python dictionaries, as NumPy and other programs write them.
 namespace varve::detail {
 
-/// How NumPy calls a dtype.
+/// NumPy's name of a dtype.
 struct npy_type {
   char const* name;
   dtype type;
@@ -25,19 +25,19 @@ struct npy_type {
 inline constexpr npy_type npy_types[] = {{"|b1", dtype::bool_}, {"|u1", dtype::uint8},   {"<i4", dtype::int32},
                                          {"<i8", dtype::int64}, {"<f4", dtype::float32}, {"<f8", dtype::float64},
                                          {"|i1", dtype::int8},  {"<i2", dtype::int16},   {"<f2", dtype::float16}};
-/// Throws `value_error`. `place` names the part of a file that is read, as "w.npy: ", or is empty.
+/// Throws `value_error`. `place` names the array that is read, such as "w.npy: ", or is empty.
 [[noreturn]] inline void refuse_npy(std::string const& place, std::string const& what) {
   refuse::with<value_error>(("varve: npy: " + place + what).c_str());
 }
 
-/// Type, order and shape of an array.
+/// The type, order and shape of an array.
 struct npy_header {
   dtype type = dtype::bool_;
   bool columns = false;
   dims sizes{};
 };
 
-/// Reads a header: its keys in any order and in quotes of either kind.
+/// Reads a header. Its keys may have any order and quotes of either kind.
 class npy_header_reader {
 public:
   npy_header_reader(std::string const& place, std::string_view text) : place_(place), text_(text) {}
@@ -95,7 +95,7 @@ private:
     if (!word("False")) refuse("says of 'fortran_order' neither True nor False");
     return false;
   }
-  /// An order of bytes before the type: '<' and '=' are this machine's, and of single bytes each order is.
+  /// Reads a type with its byte order. '<' and '=' are this machine's order; the order of single bytes does not matter.
   dtype type() {
     if (take('['))
       refuse_type("[" + std::string(text_.substr(0, text_.find(']'))) + "]", "; save each field as an array");
@@ -118,7 +118,7 @@ private:
     for (expect('('); !take(')');) {
       if (r.n == max_rank) refuse("has more sizes than a tensor can have");
       r.push_back(size());
-      (void)word("L"); // a long integer of Python 2
+      (void)word("L"); // an integer of Python 2 type long
       if (take(',')) continue;
       expect(')');
       break;
@@ -126,7 +126,7 @@ private:
     return r;
   }
   index_t size() {
-    constexpr index_t most = index_t{1} << 60; // beyond any memory, and below what symbols have as bits
+    constexpr index_t most = index_t{1} << 60; // beyond any memory, and below the bit patterns of symbols
     index_t n = 0;
     auto const [end, error] = std::from_chars(text_.data(), text_.data() + text_.size(), n);
     if (error != std::errc() || n < 0 || n > most) refuse("has a size that is no number");

@@ -10,12 +10,12 @@
 #include <varve/io/zip.hpp>
 
 /// @file
-/// Several arrays of NumPy in one file, `.npz`: an archive of `.npy` files, which `numpy.load` reads and `numpy.savez`
-/// writes. Compressed ones (`numpy.savez_compressed`) are read and written by `vv::zlib{}` of `io/zlib.hpp`.
+/// Several NumPy arrays in one file, `.npz`: an archive of `.npy` files, which `numpy.load` reads and `numpy.savez`
+/// writes. To read and write compressed archives (`numpy.savez_compressed`), pass `vv::zlib{}` of `io/zlib.hpp`.
 namespace varve {
 
 namespace detail {
-/// The tensors of an archive, made of their elements by `make` (`copy_of_bytes`).
+/// Returns the tensors of an archive; `make` creates each from its bytes (see `copy_of_bytes`).
 template <class Codec, class Make>
 named_tensors read_npz(std::string_view bytes, Codec const& codec, Make const& make) {
   zip_reader const archive(bytes);
@@ -28,7 +28,7 @@ named_tensors read_npz(std::string_view bytes, Codec const& codec, Make const& m
     for (auto const& known : r)
       if (known.first == name) refuse::with<value_error>(("varve: npz: two arrays have the name " + name).c_str());
     std::string_view const data = archive.unchecked(e, buffer, codec);
-    bool looked_at = true; // a checksum would read what is to be left where it lies
+    bool looked_at = true; // a checksum would read data that should stay unread in the file
     if constexpr (Make::in_place) looked_at = !make.holds(data.data());
     if (looked_at) archive.check(e, data);
     r.emplace_back(name, npy_tensor(data, e.name + ": ", make));
@@ -39,12 +39,13 @@ named_tensors read_npz(std::string_view bytes, Codec const& codec, Make const& m
 }
 } // namespace detail
 
-/// Tensors by name of the bytes of a `.npz` file, in its order. `value_error` with the name and place of what is wrong.
+/// Returns the named tensors of the bytes of a `.npz` file, in the order of the file. Throws `value_error` with the
+/// name and place of an error.
 template <class Codec = stored>
 named_tensors from_npz(std::string_view bytes, Codec const& codec = {}) {
   return detail::read_npz(bytes, codec, detail::copy_of_bytes<tensor>{});
 }
-/// The bytes of a `.npz` file of tensors by name; two of one name are `value_error`.
+/// Returns named tensors as the bytes of a `.npz` file. Throws `value_error` if two have the same name.
 template <class Codec = stored>
 std::string to_npz(named_tensors const& tensors, Codec const& codec = {}) {
   detail::zip_writer archive;
@@ -56,26 +57,28 @@ std::string to_npz(named_tensors const& tensors, Codec const& codec = {}) {
   }
   return std::move(archive).finish();
 }
-/// `load_npz("data.npz")`: the tensors of a file by name.
+/// Loads the named tensors of a file: `load_npz("data.npz")`.
 inline named_tensors load_npz(std::string const& path) { return from_npz(detail::bytes_of_file("load_npz", path)); }
-/// ... on the mapped file, where an array is stored at a multiple of its elements' size as `save_npz` does: see
-/// `mapped_t`. The checksums of those arrays are not asked, as that would read them.
+/// Loads named tensors on the mapped file (`mapped_t`). An array is mapped if it is stored at a multiple of its element
+/// size, as `save_npz` stores it; others are copied. The checksums of mapped arrays are not verified, because that
+/// would read them. Throws `value_error` for compressed arrays.
 inline named_tensors load_npz(std::string const& path, mapped_t) {
   detail::mapped_file const file("load_npz", path);
   return detail::read_npz(file.bytes(), stored{}, file);
 }
-/// ... or a tree like `like` with the values of a file, by the names of its leaves (`tree_names`). `value_error` for a
-/// leaf that the file has not, `shape_error` for one of another shape or dtype; both name it. Last an archive's codec.
+/// Loads a file into a tree like `like`, by the names of its leaves (`tree_names`). Throws `value_error` if the file
+/// lacks a leaf, and `shape_error` if a leaf has another shape or dtype; both name the leaf. `codec` decompresses the
+/// archive.
 template <class Tree, class Codec = stored>
 Tree load_npz(std::string const& path, Tree const& like, Codec const& codec = {}) {
   return detail::tree_of_names("load_npz", path, from_npz(detail::bytes_of_file("load_npz", path), codec), like);
 }
-/// ... whose tensors lie on the mapped file: `load_npz(path, like, mapped)`.
+/// Loads a tree whose tensors lie on the mapped file: `load_npz(path, like, mapped)`.
 template <class Tree>
 Tree load_npz(std::string const& path, Tree const& like, mapped_t) {
   return detail::tree_of_names("load_npz", path, load_npz(path, mapped), like);
 }
-/// `save_npz("model.npz", parameters)`: tensors by name, or the tensors, arrays and numbers of a tree.
+/// Writes named tensors, or the tensors, arrays and numbers of a tree: `save_npz("model.npz", parameters)`.
 template <class Tree = named_tensors, class Codec = stored>
 void save_npz(std::string const& path, Tree const& tree, Codec const& codec = {}) {
   if constexpr (std::is_convertible_v<Tree const&, named_tensors>)

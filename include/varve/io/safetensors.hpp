@@ -9,20 +9,20 @@
 #include <varve/io/mapped.hpp>
 
 /// @file
-/// Files of named tensors as safetensors; trees of parameters: `io/tree_file.hpp`.
+/// Files of named tensors in the safetensors format. For trees of parameters see `io/tree_file.hpp`.
 namespace varve {
 
-/// `load_safetensors("model.safetensors")`: the tensors of a file by name, in the order of its header. `value_error`
-/// with the place of what is wrong.
+/// Loads the named tensors of a file, in the order of its header: `load_safetensors("model.safetensors")`. Throws
+/// `value_error` with the place of an error.
 inline named_tensors load_safetensors(std::string const& path) {
   return from_safetensors(detail::bytes_of_file("load_safetensors", path));
 }
-/// ... on the mapped file (`mapped_t`): `load_safetensors(path, mapped)`.
+/// Loads named tensors on the mapped file (`mapped_t`): `load_safetensors(path, mapped)`.
 inline named_tensors load_safetensors(std::string const& path, mapped_t) {
   detail::mapped_file const file("load_safetensors", path);
   return detail::read_safetensors(file.bytes(), file);
 }
-/// Writes tensors by name.
+/// Writes named tensors to a file.
 inline void save_safetensors(std::string const& path, named_tensors const& tensors) {
   detail::write_file("save_safetensors", path, to_safetensors(tensors));
 }

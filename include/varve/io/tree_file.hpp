@@ -10,7 +10,7 @@
 #include <varve/op/to.hpp>
 
 /// @file
-/// Trees of parameters in files, as safetensors: each leaf by its name (`tree_names`).
+/// Trees of parameters in safetensors files, in which each leaf is stored by its name (`tree_names`).
 namespace varve {
 
 namespace detail {
@@ -37,7 +37,7 @@ V leaf_of(std::string const& reader, V const& like, tensor const& t, std::string
     return r;
   }
 }
-/// The tensors, arrays and numbers of a tree by their names; other leaves are left out.
+/// Returns the tensors, arrays and numbers of a tree with their names; other leaves are omitted.
 template <class Tree>
 named_tensors named_leaves(Tree const& tree) {
   named_tensors all;
@@ -48,7 +48,7 @@ named_tensors named_leaves(Tree const& tree) {
       tree);
   return all;
 }
-/// ... and a tree like `like` of them.
+/// Returns a tree like `like` whose leaves are taken from `all` by name.
 template <class Tree>
 Tree tree_of_names(std::string const& reader, std::string const& path, named_tensors const& all, Tree const& like) {
   std::vector<std::string> const names = tree_names(like);
@@ -67,18 +67,18 @@ Tree tree_of_names(std::string const& reader, std::string const& path, named_ten
 }
 } // namespace detail
 
-/// Writes the tensors, arrays and numbers of a tree; other leaves are left out.
+/// Writes the tensors, arrays and numbers of a tree to a file; other leaves are omitted.
 template <class Tree>
 void save_tree(std::string const& path, Tree const& tree) {
   detail::write_file("save_tree", path, to_safetensors(detail::named_leaves(tree)));
 }
-/// A tree like `like` with the values of a file. `value_error` for a leaf that the file has not, `shape_error` for one
-/// of another shape or dtype; both name it.
+/// Loads a tree like `like` from a file. Throws `value_error` if the file lacks a leaf, and `shape_error` if a leaf has
+/// another shape or dtype; both name the leaf.
 template <class Tree>
 Tree load_tree(std::string const& path, Tree const& like) {
   return detail::tree_of_names("load_tree", path, from_safetensors(detail::bytes_of_file("load_tree", path)), like);
 }
-/// ... whose tensors lie on the mapped file (`mapped_t`): `load_tree(path, like, mapped)`.
+/// Loads a tree whose tensors lie on the mapped file (`mapped_t`): `load_tree(path, like, mapped)`.
 template <class Tree>
 Tree load_tree(std::string const& path, Tree const& like, mapped_t) {
   detail::mapped_file const file("load_tree", path);

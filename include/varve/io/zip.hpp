@@ -13,11 +13,11 @@
 #include <vector>
 
 /// @file
-/// Archives in the format ZIP, as far as `.npz` files need it: entries that are stored, and compressed ones by whom the
-/// caller brings (`io/zlib.hpp`). What is malformed is refused with the name of the entry and its place.
+/// Archives in the ZIP format, as far as `.npz` files need it: stored entries, and compressed ones if the caller passes
+/// a codec (`io/zlib.hpp`). Errors name the entry and the place of malformed data.
 namespace varve {
 
-/// Who compresses entries of archives: nobody. Then compressed ones are refused when they are read.
+/// A codec that does not compress. Reading a compressed entry with it is an error.
 struct stored {
   static constexpr bool compresses = false;
   static bool inflate(std::string_view, char*, std::size_t) { return false; }
@@ -25,7 +25,7 @@ struct stored {
 };
 
 namespace detail {
-/// The checksum of ZIP.
+/// Returns ZIP's checksum (CRC-32).
 constexpr std::uint32_t crc32(std::string_view bytes) {
   struct table {
     std::uint32_t v[256];
@@ -44,16 +44,16 @@ constexpr std::uint32_t crc32(std::string_view bytes) {
   return ~c;
 }
 
-/// One file of an archive: how it is kept there.
+/// A file of an archive and how it is stored there.
 struct zip_entry {
   std::string name;
   std::uint32_t method = 0, crc = 0;
-  std::uint64_t size = 0, packed = 0; // bytes, and those in the archive
-  std::uint64_t at = 0;               // of its own header
+  std::uint64_t size = 0, packed = 0; // its size in bytes, and the size in the archive
+  std::uint64_t at = 0;               // the position of its header
 };
 
-/// Reads an archive in memory. Nothing is allocated beyond the size of the archive, but for what compressed entries
-/// expand to, which is at most what the method can pack into their bytes.
+/// Reads an archive in memory. It never allocates more than the size of the archive, except for decompressed entries.
+/// Their size is checked against the best compression that the method can reach.
 class zip_reader {
 public:
   explicit zip_reader(std::string_view bytes) : bytes_(bytes) {}
@@ -74,18 +74,18 @@ public:
     for (std::uint64_t k = 0; k < count; ++k) r.push_back(entry_at(at));
     return r;
   }
-  /// The bytes of an entry, checked; `buffer` holds them where they were compressed.
+  /// Returns the bytes of an entry and verifies its checksum. If the entry is compressed, `buffer` holds the bytes.
   template <class Codec>
   std::string_view read(zip_entry const& e, std::string& buffer, Codec const& codec) const {
     std::string_view const data = unchecked(e, buffer, codec);
     check(e, data);
     return data;
   }
-  /// Refuses bytes that are not those that the archive was made of.
+  /// Throws if the bytes do not have the checksum of the archive.
   void check(zip_entry const& e, std::string_view data) const {
     if (crc32(data) != e.crc) refuse(e.name + ": its bytes do not have the checksum of the archive: it is damaged");
   }
-  /// ... whose checksum is not asked, so that stored ones are not looked at.
+  /// Returns the bytes of an entry without verifying its checksum, so that stored bytes are not accessed.
   template <class Codec>
   std::string_view unchecked(zip_entry const& e, std::string& buffer, Codec const& codec) const {
     std::string const place = e.name + ": ";
@@ -100,7 +100,7 @@ public:
     } else if (e.method == 8) {
       if constexpr (!Codec::compresses)
         refuse(place + "it is compressed: include <varve/io/zlib.hpp>, link zlib, and read with vv::zlib{}");
-      if (e.size / 1032 > e.packed + 1) // deflate packs no better
+      if (e.size / 1032 > e.packed + 1) // deflate cannot pack better
         refuse(place + std::to_string(e.size) + " bytes are said to be packed in " + std::to_string(e.packed));
       buffer.resize(static_cast<std::size_t>(e.size));
       if (!codec.inflate(data, buffer.data(), buffer.size()))
@@ -127,7 +127,7 @@ private:
       r = r << 8 | static_cast<unsigned char>(bytes_[static_cast<std::size_t>(at) + static_cast<std::size_t>(k)]);
     return r;
   }
-  /// Behind it is but a comment of at most 65535 bytes.
+  /// Finds the end record. Only a comment of at most 65535 bytes may follow it.
   std::size_t end_record() const {
     for (std::size_t k = 22; k <= bytes_.size() && k <= 22 + 65535; ++k)
       if (has(bytes_.size() - k, "PK\x05\x06")) return bytes_.size() - k;
@@ -146,7 +146,7 @@ private:
     e.at = number(at + 42, 4, place);
     if (next > bytes_.size()) refuse(place + ": the archive ends within an entry of the directory");
     e.name = bytes_.substr(static_cast<std::size_t>(at) + 46, static_cast<std::size_t>(name));
-    // Of large files the numbers stand elsewhere.
+    // Large files have their sizes and position in this extra field.
     for (std::uint64_t x = at + 46 + name, end = x + extra; x + 4 <= end;) {
       std::uint64_t const kind = number(x, 2, e.name), length = number(x + 2, 2, e.name), behind = x + 4 + length;
       x += 4;
@@ -174,7 +174,7 @@ public:
           ("varve: zip: " + name + ": archives of 4 GB, or of 65535 files, are not written").c_str());
     std::string head;
     put(head, smaller ? 20 : 10, 2), put(head, 0x0800, 2), put(head, smaller ? 8 : 0, 2); // names are UTF-8
-    put(head, 0, 2), put(head, 0x21, 2);                                                  // the first of January 1980
+    put(head, 0, 2), put(head, 0x21, 2);                                                  // 1 January 1980
     put(head, crc32(bytes), 4), put(head, data.size(), 4), put(head, bytes.size(), 4);
     put(head, name.size(), 2);
     directory_ += "PK\x01\x02";
@@ -184,7 +184,8 @@ public:
     put(directory_, out_.size(), 4);
     directory_ += name;
     out_ += "PK\x03\x04" + head;
-    // Stored bytes begin at multiples of 64, where they can be mapped: a field of padding, as others write it.
+    // Stored bytes begin at multiples of 64, so that they can be mapped. The padding field is one that other tools
+    // write.
     std::size_t const begin = out_.size() + 2 + name.size(), padding = smaller ? 0 : 6 + (2 * 64 - 6 - begin % 64) % 64;
     put(out_, padding, 2);
     out_ += name;

@@ -15,17 +15,17 @@
 #endif
 
 /// @file
-/// Compression of archives by zlib: `save_npz("model.npz", tree, vv::zlib{})`. The program links zlib (CMake:
-/// `find_package(ZLIB)`, `ZLIB::ZLIB`). Where zlib is not installed this header has nothing.
+/// Compression of archives with zlib: `save_npz("model.npz", tree, vv::zlib{})`. The program must link zlib (CMake:
+/// `find_package(ZLIB)`, `ZLIB::ZLIB`). If zlib is not installed, this header declares nothing.
 namespace varve {
 
 #if __has_include(<zlib.h>)
-/// Method 8 of ZIP, "deflate".
+/// A codec for ZIP's method 8, "deflate".
 struct zlib {
   static constexpr bool compresses = true;
-  int level = 6; ///< 1: fast, 9: small
+  int level = 6; ///< 1 is fastest, 9 compresses best
 
-  /// Fills exactly `size` bytes; false of damaged ones, and of those that are fewer or more.
+  /// Decompresses into exactly `size` bytes. Returns false if the input is damaged or has another length.
   static bool inflate(std::string_view bytes, char* to, std::size_t size) {
     z_stream s{};
     if (inflateInit2(&s, -15) != Z_OK) return false;
@@ -33,7 +33,7 @@ struct zlib {
     inflateEnd(&s);
     return ends && s.total_out == size && s.total_in == bytes.size();
   }
-  /// The compressed bytes; empty where they would not be fewer.
+  /// Returns the compressed bytes, or a copy of `bytes` if compression would enlarge them.
   std::string deflate(std::string_view bytes) const {
     z_stream s{};
     if (deflateInit2(&s, level, Z_DEFLATED, -15, 8, Z_DEFAULT_STRATEGY) != Z_OK)
@@ -48,7 +48,7 @@ struct zlib {
   }
 
 private:
-  /// Runs a stream to its end, giving it what it counts in 32 bits; false if it does not reach that.
+  /// Runs a stream to its end, in parts whose sizes fit in 32 bits. Returns false if the end is not reached.
   template <class Step>
   static bool run(z_stream& s, std::string_view in, char* out, std::size_t room, Step const& step) {
     char nothing = 0;

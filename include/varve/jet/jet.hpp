@@ -8,11 +8,11 @@
 namespace varve {
 
 namespace detail {
-/// The series of `f(x...)`, of series of K + 1 coefficients each.
+/// Returns the series of `f(x...)`, given series of K + 1 coefficients for each x.
 template <int K, class F, class... S>
 constexpr auto series_of_call(F const& f, S const&... s);
 
-/// A call of an operator on static values: what the rules below ask of it.
+/// A call of an operator on static values, in the form that the rules below need.
 template <class Op, class... S>
 struct series_call {
   Op const& op;
@@ -25,7 +25,7 @@ struct series_call {
   constexpr auto value() const {
     return std::apply([&](auto const&... s) { return op(std::get<0>(s)...); }, x);
   }
-  /// The derivative of the result along the coefficients K.
+  /// Returns the derivative of the result along the coefficients K.
   template <std::size_t K, class Y>
   constexpr auto along(Y const& y) const {
     return std::apply(
@@ -40,7 +40,7 @@ struct series_call {
     return where_there([&](auto const& a, auto const& b) { return op(a, b); }, std::get<I>(std::get<0>(x)),
                        std::get<J>(std::get<1>(x)));
   }
-  /// Coefficient K of operand I; and of a quotient `c` over the divisor's first one.
+  /// Returns coefficient K of operand I.
   template <std::size_t I, std::size_t K>
   constexpr auto const& at() const {
     return std::get<K>(std::get<I>(x));
@@ -49,7 +49,7 @@ struct series_call {
   constexpr auto over_divisor(C const& c) const {
     return where_there([&](auto const& a) { return op(a, std::get<0>(std::get<1>(x))); }, c);
   }
-  /// The first N coefficients of the derivative of the result, of which `y` are as many.
+  /// Returns the first N coefficients of the derivative of the result; `y` are the first N coefficients of the result.
   template <std::size_t N, class Y>
   constexpr auto derivative(Y const& y) const {
     auto const rule = [&](auto const& r, auto const&... v) {
@@ -80,7 +80,7 @@ using tensor_series = std::array<tensor, static_cast<std::size_t>(K) + 1>;
 template <int K, class F>
 tensor_series<K> series_of_boxed_call(F const& f, std::vector<tensor_series<K>> const& s);
 
-/// ... of tensors.
+/// A call of an operator on tensors, in the form that the rules below need.
 template <int K>
 struct boxed_series_call {
   boxed_op const& op;
@@ -156,7 +156,7 @@ private:
   }
 };
 
-/// Coefficients as a series of the call's world: a tuple, or an array of tensors.
+/// Returns coefficients as a series: an array if all are tensors, else a tuple.
 template <class... C>
 constexpr auto as_series(C const&... c) {
   if constexpr ((std::is_same_v<C, tensor> && ...)) return std::array<tensor, sizeof...(C)>{c...};
@@ -164,20 +164,20 @@ constexpr auto as_series(C const&... c) {
 }
 template <class S>
 inline constexpr std::size_t terms_of = std::tuple_size_v<std::remove_cvref_t<S>>;
-/// A series with one coefficient more: number k of the result, of which coefficient k - 1 of its derivative is `d`.
+/// Appends one coefficient to a series of k coefficients. `d` is coefficient k - 1 of its derivative.
 template <class S, class D>
 constexpr auto with_next(S const& s, D const& d) {
   constexpr std::size_t k = terms_of<S>;
   return std::apply([&](auto const&... c) { return as_series(c..., scaled_coefficient(d, 1.0 / double(k))); }, s);
 }
-/// Orders that a derivative that reads the result is asked for, one after the other.
+/// Extends a series to order K, one order at a time, for operators whose derivative reads the result.
 template <std::size_t K, series_rule R, class Call, class S>
 constexpr auto grown_to(Call const& call, S const& s) {
   constexpr std::size_t n = terms_of<S>;
   if constexpr (n == K + 1) return s;
   else return grown_to<K, R>(call, with_next(s, std::get<n - 1>(call.template derivative<n>(s))));
 }
-/// A value as a series of N coefficients; `zero` is one that is 0.
+/// Returns a value as a series of N coefficients; `zero` stands for a coefficient that is 0.
 template <std::size_t N, class Y, class Zero>
 constexpr auto padded(Y const& y, Zero const& zero) {
   return [&]<std::size_t... K>(std::index_sequence<K...>) {
@@ -188,7 +188,7 @@ template <std::size_t K, class Call, std::size_t... I>
 constexpr auto product_of_order(Call const& call, std::index_sequence<I...>) {
   return sum_of_coefficients(call.template product<I, K - I>()...);
 }
-/// A quotient z of x and y, one order more: y_0 z_k = x_k - y_1 z_{k-1} - ... - y_k z_0.
+/// Extends the quotient z of x and y to order K, one order at a time: y_0 z_k = x_k - y_1 z_{k-1} - ... - y_k z_0.
 template <std::size_t K, series_rule R, class Call, class S>
 constexpr auto quotient_to(Call const& call, S const& z) {
   constexpr std::size_t k = terms_of<S>;
@@ -202,7 +202,7 @@ constexpr auto quotient_to(Call const& call, S const& z) {
     return quotient_to<K, R>(call, std::apply([&](auto const&... c) { return as_series(c..., next); }, z));
   }
 }
-/// The series of a result, by the rule of its operator.
+/// Returns the series of a result by the rule of its operator.
 template <int K, class Zero, class Call>
 constexpr auto series_of_result(Call const& call) {
   constexpr std::size_t n = static_cast<std::size_t>(K) + 1;
@@ -228,7 +228,8 @@ constexpr auto series_of_result(Call const& call) {
 }
 } // namespace detail
 
-/// Series of K + 1 coefficients in place of values. `Lv` is a `static_level`; tensors have `jet_layer`.
+/// The interpreter of `jet` on static values: it computes with series of K + 1 coefficients in place of values. `Lv` is
+/// a `static_level`; tensors use `jet_layer`.
 template <class Lv, int K>
 struct jet_interpreter : Lv {
   static constexpr char const* kind = "jet";
@@ -250,12 +251,12 @@ struct jet_interpreter : Lv {
         },
         s);
   }
-  /// A constant: its series goes on with zeros.
+  /// Wraps a constant: the other coefficients of its series are zeros.
   template <class V>
   constexpr auto lift_with(V const& v, V const& zeros) const {
     return close(detail::padded<static_cast<std::size_t>(K) + 1>(v, zeros));
   }
-  /// All coefficients, those that are 0 too.
+  /// Lifts all coefficients, including those that are 0.
   template <class V, class L>
   constexpr auto lift_payload(V const& v, L const& lift) const {
     auto const coefficient = [&](auto const& c) {
@@ -270,7 +271,7 @@ struct jet_interpreter : Lv {
     if constexpr (is_hop<Op>) {
       static_assert(never<no_rule_of<Op, jet_interpreter>>,
                     "varve: jet: this operator with functions has no rule for jet; write it in operators");
-      return op(std::get<0>(open(x))...); // nothing more after the message
+      return op(std::get<0>(open(x))...); // instantiate nothing more after the message
     } else return called(op, open(x)...);
   }
 
@@ -282,11 +283,11 @@ private:
 };
 
 namespace detail {
-/// Values of series at a static level.
+/// Wraps series as values of a static level and unwraps results.
 template <int N, class Tag, int K>
 struct static_jet_scope {
   using interpreter = jet_interpreter<static_level<N, Tag>, K>;
-  /// A series as a value; `none` of one that is 0.
+  /// Returns a series as a value at this level. A coefficient that is `none` is 0.
   template <class... C>
   static constexpr auto attach(std::tuple<C...> const& s) {
     return std::apply([](auto const& y, auto const&... c) { return attached(y, c...); }, s);
@@ -315,8 +316,8 @@ private:
   }
 };
 
-/// Series of tensors at a layer of the thread's stack: a value holds its first coefficient, and, one in the other, the
-/// rest.
+/// A layer of the thread's stack that computes with series of tensors. A value stores its first coefficient; its
+/// `extra` stores the next one, and so on, nested.
 template <class On, int K>
 class jet_layer : layer {
 public:
@@ -396,7 +397,7 @@ tensor_series<K> series_of_boxed_call(F const& f, std::vector<tensor_series<K>> 
 }
 
 constexpr double factorial(std::size_t n) { return n < 2 ? 1 : static_cast<double>(n) * factorial(n - 1); }
-/// A derivative of order k as a coefficient, and back.
+/// Converts a derivative of order k to a coefficient of the series: divides by k!.
 template <class C>
 constexpr auto coefficient_of_derivative(C const& c, std::size_t k) {
   if constexpr (std::is_same_v<C, tensor>)
@@ -412,7 +413,7 @@ constexpr auto derivative_of_coefficient(Y const& y, C const& c, std::size_t k) 
     return k < 2 ? T(c) : T(mul(c, factorial(k)));
   } else return mul(c, factorial(k));
 }
-/// An argument with its derivatives as a series of the world.
+/// Returns t if its dtype is floating or complex; refuses it otherwise.
 inline tensor floating_tensor(tensor t) {
   require_floating(t, "jet", true);
   return t;
@@ -449,7 +450,7 @@ template <class T>
 inline constexpr bool is_series = false;
 template <class... C>
 inline constexpr bool is_series<std::tuple<C...>> = true;
-/// Refuses series that are not of one length; says whether they are.
+/// Refuses series of different lengths. Returns whether they have the same length.
 template <std::size_t Arguments, class... S>
 consteval bool are_of_one_order() {
   constexpr bool as_many = sizeof...(S) == Arguments && Arguments > 0;
@@ -462,7 +463,7 @@ consteval bool are_of_one_order() {
     return alike;
   }
 }
-/// A result, and the derivatives of each of its leaves.
+/// Returns a result and the derivatives of each of its leaves.
 template <std::size_t K, class Scope, class Y>
 constexpr auto derivatives_of(Scope const& scope, Y const& y) {
   auto const coefficients = [&](auto const& v) {
@@ -479,7 +480,7 @@ constexpr auto derivatives_of(Scope const& scope, Y const& y) {
 }
 template <class F, class... P, class... S>
 constexpr auto jet_of_series(F const& f, std::tuple<P...> const& primals, std::tuple<S...> const& series) {
-  if constexpr (!are_of_one_order<sizeof...(P), S...>()) return primals; // nothing more after the message
+  if constexpr (!are_of_one_order<sizeof...(P), S...>()) return primals; // instantiate nothing more after the message
   else {
     constexpr std::size_t K = std::tuple_size_v<std::tuple_element_t<0, std::tuple<S...>>>;
     constexpr bool dynamic = any_dynamic<P..., S...>;
@@ -500,14 +501,15 @@ constexpr auto jet_of_series(F const& f, std::tuple<P...> const& primals, std::t
 }
 } // namespace detail
 
-/// `jet(f, std::tuple{x}, std::tuple{x1, x2, ...})`: of a curve through x whose derivatives are x1, x2, ..., those of f
-/// along it: `std::pair(f(x), std::tuple{y1, y2, ...})` (`jax.experimental.jet`). Of several arguments the last one is
-/// a tuple of such tuples, all of one length K. `f` may return a tree: then each of its leaves has such a tuple. The
-/// K-th derivative of a function of one number is y_K of x1 = 1 and zeros. Runs `f` once, with K + 1 numbers in the
-/// place of one: products take K (K + 1) / 2 times a product, where K nested `jvp`s take 2^K. Any operator with a `jvp`
-/// rule is known. In both worlds; composes with the other transforms, `fuse`, `compile` and `make_fx`. Errors:
-/// `shape_error` and `dtype_error` as for `jvp`; `transform_error` where `f` writes in place, or calls an operator with
-/// functions (`cond`, `scan`) or a custom function.
+/// Computes the derivatives of f along a curve through x whose derivatives are x1, x2, ... (`jax.experimental.jet`).
+/// `jet(f, std::tuple{x}, std::tuple{x1, x2, ...})` returns `std::pair(f(x), std::tuple{y1, y2, ...})`. For several
+/// arguments, the last parameter is a tuple of such tuples, all of the same length K. `f` may return a tree; then there
+/// is such a tuple for each of its leaves. The K-th derivative of a function of one number is y_K for x1 = 1 and zeros.
+/// `jet` runs `f` once, with K + 1 numbers in place of one. A product costs K (K + 1) / 2 products, where K nested
+/// `jvp`s need 2^K. Every operator with a `jvp` rule is supported. Works on static values and on tensors; composes with
+/// the other transforms, `fuse`, `compile` and `make_fx`. Errors: `shape_error` and `dtype_error` as for `jvp`;
+/// `transform_error` if `f` writes in place, calls an operator with functions (`cond`, `scan`) or calls a custom
+/// function.
 template <class F, class... P, class... S>
 constexpr auto jet(F f, std::tuple<P...> const& primals, std::tuple<S...> const& series) {
   if constexpr (sizeof...(P) == 1 && !(detail::is_series<S> && ...))

@@ -4,13 +4,19 @@
 #include <varve/op/all.hpp>
 
 /// @file
-/// What `jet` knows of operators. All that have a `jvp` rule it can do without more: the derivative of the result is
-/// that rule on series that are one term shorter. Here stand those for which there is a shorter way.
+/// The rules of `jet` for operators. Every operator with a `jvp` rule works without an entry here: the derivative of
+/// its result is that rule, applied to series that are one term shorter. This file lists the operators for which there
+/// is a cheaper rule.
 namespace varve::detail {
 
-/// How the coefficients of a result follow from those of operands: `linear` in all operands together (each is the
-/// operator's `jvp` of those of the same order), `bilinear` (a product of series), `quotient`, or by the `jvp` rule on
-/// series, which is asked once, or, where it reads the result, once for each order.
+/// How the coefficients of a result follow from those of the operands.
+///
+/// - `constant`: the result has no derivative.
+/// - `linear` in all operands together: each coefficient is the operator's `jvp` of the coefficients of the same order.
+/// - `bilinear`: a product of series.
+/// - `quotient`: a quotient of series.
+/// - `by_derivative`: the `jvp` rule on series, called once.
+/// - `by_derivative_of_result`: the `jvp` rule reads the result and is called once for each order.
 enum class series_rule : unsigned char { constant, linear, bilinear, quotient, by_derivative, by_derivative_of_result };
 
 template <class... Tag>
@@ -23,7 +29,7 @@ template <class... Tag>
 constexpr bool is_among(tags<Tag...>, op_handle const* op) {
   return ((op == &handle<Tag>) || ...);
 }
-/// The rule of an operator, by what its table or its tag says.
+/// Returns the rule of an operator, from its table or its tag.
 constexpr series_rule series_rule_of(op_handle const& op, bool differentiable, bool reads_result) {
   if (!differentiable) return series_rule::constant;
   if (op.kind == op_kind::view || op.kind == op_kind::convert || op.kind == op_kind::join ||

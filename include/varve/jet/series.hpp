@@ -8,18 +8,18 @@
 #include <utility>
 
 /// @file
-/// A value as a truncated power series: its coefficients c[0] + c[1] t + c[2] t^2 + ... as a `std::tuple`. A
-/// coefficient that is 0 for sure is `none`, or an undefined tensor.
+/// Values as truncated power series: the coefficients c[0] + c[1] t + c[2] t^2 + ... as a `std::tuple`. A coefficient
+/// that is certainly 0 is `none`, or an undefined tensor.
 namespace varve::detail {
 
-/// Is a coefficient there? Of tensors a run tells.
+/// True if a coefficient is present. For tensors this is known at run time only.
 template <class C>
 constexpr bool is_there(C const& c) {
   if constexpr (is_none<C>) return false;
   else if constexpr (std::is_same_v<C, tensor>) return c.defined();
   else return true;
 }
-/// a + b, of which either may be 0.
+/// Returns a + b; either may be absent, which means 0.
 template <class A, class B>
 constexpr auto sum_of_coefficients(A const& a, B const& b) {
   if constexpr (is_none<A>) return b;
@@ -39,7 +39,7 @@ template <class A, class B, class C, class... R>
 constexpr auto sum_of_coefficients(A const& a, B const& b, C const& c, R const&... r) {
   return sum_of_coefficients(sum_of_coefficients(a, b), c, r...);
 }
-/// f(c...) where all coefficients are there, else 0.
+/// Returns f(c...) if all coefficients are present, else an absent coefficient, which means 0.
 template <class F, class... C>
 constexpr auto where_there(F const& f, C const&... c) {
   if constexpr ((is_none<C> || ...)) return none;
@@ -48,25 +48,25 @@ constexpr auto where_there(F const& f, C const&... c) {
     return (c.defined() && ...) ? T(f(c...)) : T();
   } else return f(c...);
 }
-/// A coefficient times a number.
+/// Returns a coefficient times a number.
 template <class C>
 constexpr auto scaled_coefficient(C const& c, double by) {
   return where_there([by](auto const& v) { return mul(v, by); }, c);
 }
 
-/// Is a series nothing but its first coefficient?
+/// True if a series has no coefficient other than its first.
 template <class S>
 constexpr bool is_constant_series(S const& s) {
   return std::apply([](auto const&, auto const&... c) { return !(is_there(c) || ...); }, s);
 }
-/// The first N coefficients.
+/// Returns the first N coefficients.
 template <std::size_t N, class S>
 constexpr auto first_coefficients(S const& s) {
   return [&]<std::size_t... K>(std::index_sequence<K...>) {
     return std::tuple<std::remove_cvref_t<std::tuple_element_t<K, S>>...>(std::get<K>(s)...);
   }(std::make_index_sequence<N>{});
 }
-/// The first N coefficients of the derivative: c[1], 2 c[2], 3 c[3], ...
+/// Returns the first N coefficients of the derivative: c[1], 2 c[2], 3 c[3], ...
 template <std::size_t N, class S>
 constexpr auto derivative_of_series(S const& s) {
   return [&]<std::size_t... K>(std::index_sequence<K...>) {

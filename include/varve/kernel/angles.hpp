@@ -5,11 +5,11 @@
 #include <limits>
 
 /// @file
-/// Angles of sines, cosines and tangents; of batches within 3 ulp.
+/// Inverse trigonometric functions of scalars and batches; batches are accurate to 3 ulp.
 namespace varve::kernel {
 
 namespace constant {
-/// The angle of a tangent in [0, 1]: from the nearer of 0 and pi/4 on, by a series.
+/// Returns atan(x) for x in [0, 1] by a series around the nearer of 0 and 1 (angle pi/4).
 constexpr wide atan_below_one(wide x) {
   bool const reduced = x > 0.41421356L;
   wide const r = reduced ? (x - 1) / (x + 1) : x, z = r * r;
@@ -17,7 +17,7 @@ constexpr wide atan_below_one(wide x) {
   for (int k = 57; k >= 1; k -= 2) s = 1.0L / k - z * s;
   return r * s + (reduced ? 0x1.921fb54442d18469898cc51701b8p-1L : 0);
 }
-/// The angle of a point; of zeros and infinities as the standard says.
+/// Returns the angle of a point; zeros and infinities are handled as in the C++ standard.
 constexpr double atan2(double y, double x) {
   if (x != x || y != y) return nan;
   constexpr wide pi = 0x1.921fb54442d18469898cc51701b8p1L;
@@ -45,7 +45,7 @@ constexpr double acos(double x) {
 }
 } // namespace constant
 
-/// The angle in [-pi/2, pi/2] of a sine; NaN beyond 1.
+/// Returns the inverse sine in [-pi/2, pi/2]; NaN outside of [-1, 1].
 template <floating T>
 constexpr T asin(T x) {
   if (std::is_constant_evaluated()) return constant::narrow<T>(constant::asin(x));
@@ -55,7 +55,7 @@ template <floating_lane T>
 VARVE_INLINE batch<T> asin(batch<T> const& x) {
   return library::asin(x);
 }
-/// The angle in [0, pi] of a cosine; NaN beyond 1.
+/// Returns the inverse cosine in [0, pi]; NaN outside of [-1, 1].
 template <floating T>
 constexpr T acos(T x) {
   if (std::is_constant_evaluated()) return constant::narrow<T>(constant::acos(x));
@@ -65,7 +65,7 @@ template <floating_lane T>
 VARVE_INLINE batch<T> acos(batch<T> const& x) {
   return library::acos(x);
 }
-/// The angle in [-pi/2, pi/2] of a tangent.
+/// Returns the inverse tangent in [-pi/2, pi/2].
 template <floating T>
 constexpr T atan(T x) {
   if (std::is_constant_evaluated()) return constant::narrow<T>(constant::atan2(x, 1));
@@ -75,7 +75,7 @@ template <floating_lane T>
 VARVE_INLINE batch<T> atan(batch<T> const& x) {
   return library::atan(x);
 }
-/// The angle in [-pi, pi] of the point (x, y).
+/// Returns the angle in [-pi, pi] of the point (x, y).
 template <floating T>
 constexpr T atan2(T y, T x) {
   if (std::is_constant_evaluated()) return constant::narrow<T>(constant::atan2(y, x));

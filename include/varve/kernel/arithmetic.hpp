@@ -7,16 +7,16 @@
 #include <cmath>
 #include <limits>
 #include <type_traits>
-#if !defined(__clang__) // g++ 12 warns of its own AVX-512 header where xsimd was included before this header
+#if !defined(__clang__) // g++ 12 warns about its own AVX-512 header if xsimd was included before this header
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
 
 /// @file
-/// Arithmetic, rounding, comparison and selection of scalars and batches under one name. Integers wrap around, as in
-/// PyTorch. A comparison is `bool` for scalars and 0/1 in the lane type for batches; a condition is true where it is
-/// not 0.
+/// Arithmetic, rounding, comparison and selection, under the same names for scalars and batches. Integers wrap around,
+/// as in PyTorch. A comparison returns `bool` for scalars and 0 or 1 in the lane type for batches. A condition is true
+/// where it is not 0.
 namespace varve::kernel {
 
 template <class T>
@@ -25,7 +25,7 @@ template <class T>
 concept integral = std::is_integral_v<T>;
 template <class T>
 concept arithmetic = std::is_arithmetic_v<T>;
-/// An element type with batches that is floating.
+/// A floating-point type that has batches.
 template <class T>
 concept floating_lane = lane<T> && floating<T>;
 /// A scalar of any element type, or a batch.
@@ -33,7 +33,8 @@ template <class V>
 concept numeric = arithmetic<V> || is_batch<V>;
 
 namespace detail {
-/// Type in which integers may overflow; itself for floating types and batches, whose instructions wrap.
+/// Type whose arithmetic may overflow: unsigned for integers; T itself for floating types and batches, whose
+/// instructions wrap.
 template <class T>
 struct wrapping {
   using type = T;
@@ -47,19 +48,19 @@ template <class T>
 using wrapping_t = typename wrapping<T>::type;
 } // namespace detail
 
-/// a + b; logical or for `bool`.
+/// Returns a + b; logical or for `bool`.
 template <numeric V>
 VARVE_INLINE constexpr V add(V const& a, V const& b) {
   using W = detail::wrapping_t<V>;
   return static_cast<V>(static_cast<W>(a) + static_cast<W>(b));
 }
-/// a - b.
+/// Returns a - b.
 template <numeric V>
 VARVE_INLINE constexpr V sub(V const& a, V const& b) {
   using W = detail::wrapping_t<V>;
   return static_cast<V>(static_cast<W>(a) - static_cast<W>(b));
 }
-/// a * b; logical and for `bool`.
+/// Returns a * b; logical and for `bool`.
 template <numeric V>
 VARVE_INLINE constexpr V mul(V const& a, V const& b) {
   if constexpr (is_batch<V>) {
@@ -69,14 +70,14 @@ VARVE_INLINE constexpr V mul(V const& a, V const& b) {
     return static_cast<V>(static_cast<W>(a) * static_cast<W>(b));
   }
 }
-/// -a.
+/// Returns -a.
 template <numeric V>
 VARVE_INLINE constexpr V neg(V const& a) {
   if constexpr (integral<V>) return kernel::sub<V>(V(0), a);
   else if constexpr (is_batch<V>) return kernel::negate<element_t<V>>(a);
   else return -a;
 }
-/// |a|; the smallest integer stays.
+/// Returns |a|; the smallest integer is unchanged, since its negative overflows.
 template <arithmetic T>
 VARVE_INLINE constexpr T abs(T a) {
   if constexpr (std::is_unsigned_v<T>) return a;
@@ -87,7 +88,7 @@ template <lane T>
 VARVE_INLINE batch<T> abs(batch<T> const& a) {
   return library::abs(a);
 }
-/// 1, 0 or -1; 0 for NaN (as `torch.sign`).
+/// Returns 1, 0 or -1, and 0 for NaN (`torch.sign`).
 template <arithmetic T>
 VARVE_INLINE constexpr T sign(T a) {
   if constexpr (std::is_unsigned_v<T>) return a > 0;
@@ -99,7 +100,7 @@ VARVE_INLINE batch<T> sign(batch<T> const& a) {
   return kernel::select<T>(a > zero, one, kernel::select<T>(a < zero, zero - one, zero));
 }
 
-/// a < b, and so on: `bool` for scalars, 0/1 lanes for batches.
+/// Returns a < b; `lt`, `le`, `gt`, `ge`, `eq` and `ne` return `bool` for scalars and lanes of 0 or 1 for batches.
 template <numeric V>
 VARVE_INLINE constexpr auto lt(V const& a, V const& b) {
   if constexpr (is_batch<V>) return kernel::from_mask<element_t<V>>(a < b);
@@ -128,13 +129,13 @@ VARVE_INLINE constexpr auto ne(V const& a, V const& b) {
   if constexpr (is_batch<V>) return kernel::from_mask<element_t<V>>(kernel::differ<element_t<V>>(a, b));
   else return a != b;
 }
-/// Whether a value is NaN; false for integers.
+/// Returns whether a value is NaN; false for integers.
 template <numeric V>
 VARVE_INLINE constexpr auto isnan(V const& a) {
   return kernel::ne(a, a);
 }
 
-/// `a` where `c` is not 0, else `b`. Scalars: `c` may be of another type than the values.
+/// Returns `a` where `c` is not 0, else `b`. For scalars, `c` may have another type than the values.
 template <arithmetic C, arithmetic T>
 VARVE_INLINE constexpr T where(C c, T a, T b) {
   return c != C(0) ? a : b;
@@ -143,7 +144,7 @@ template <lane T>
 VARVE_INLINE batch<T> where(batch<T> const& c, batch<T> const& a, batch<T> const& b) {
   return kernel::select<T>(kernel::to_mask(c), a, b);
 }
-/// The greater value; NaN if either is (`torch.maximum`).
+/// Returns the greater value; NaN if either is NaN (`torch.maximum`).
 template <numeric V>
 VARVE_INLINE constexpr V maximum(V const& a, V const& b) {
   if constexpr (is_batch<V>) {
@@ -153,7 +154,7 @@ VARVE_INLINE constexpr V maximum(V const& a, V const& b) {
     else return m;
   } else return a > b || a != a ? a : b;
 }
-/// The smaller value; NaN if either is (`torch.minimum`).
+/// Returns the smaller value; NaN if either is NaN (`torch.minimum`).
 template <numeric V>
 VARVE_INLINE constexpr V minimum(V const& a, V const& b) {
   if constexpr (is_batch<V>) {
@@ -164,7 +165,7 @@ VARVE_INLINE constexpr V minimum(V const& a, V const& b) {
   } else return a < b || a != a ? a : b;
 }
 
-/// Greatest integer <= x. Integers are returned as they are by all four roundings.
+/// Returns the greatest integer <= x. All four rounding functions return integers unchanged.
 template <arithmetic T>
 constexpr T floor(T x) {
   if constexpr (integral<T>) return x;
@@ -173,9 +174,9 @@ constexpr T floor(T x) {
 template <lane T>
 VARVE_INLINE batch<T> floor(batch<T> const& x) {
   if constexpr (integral<T>) return x;
-  else return library::copysign(library::floor(x), x); // SSE2 has no such instruction, and xsimd loses -0
+  else return library::copysign(library::floor(x), x); // SSE2 has no floor instruction, and xsimd loses -0
 }
-/// Smallest integer >= x.
+/// Returns the smallest integer >= x.
 template <arithmetic T>
 constexpr T ceil(T x) {
   if constexpr (integral<T>) return x;
@@ -186,7 +187,7 @@ VARVE_INLINE batch<T> ceil(batch<T> const& x) {
   if constexpr (integral<T>) return x;
   else return library::copysign(library::ceil(x), x);
 }
-/// Towards zero.
+/// Returns x rounded towards zero.
 template <arithmetic T>
 constexpr T trunc(T x) {
   if constexpr (integral<T>) return x;
@@ -197,7 +198,7 @@ VARVE_INLINE batch<T> trunc(batch<T> const& x) {
   if constexpr (integral<T>) return x;
   else return library::copysign(library::trunc(x), x);
 }
-/// Nearest integer, ties to even (`torch.round`).
+/// Returns the nearest integer, ties to even (`torch.round`).
 template <arithmetic T>
 constexpr T round(T x) {
   if constexpr (integral<T>) return x;
@@ -209,7 +210,8 @@ VARVE_INLINE batch<T> round(batch<T> const& x) {
   else return library::nearbyint(x);
 }
 
-/// Remainder with the sign of the dividend (`torch.fmod`). An integer divisor 0 is `value_error`, here and below.
+/// Returns the remainder with the sign of the dividend (`torch.fmod`). Throws `value_error` for an integer divisor of
+/// 0, as do `remainder` and `floor_divide`.
 template <arithmetic T>
 constexpr T fmod(T a, T b) {
   if constexpr (floating<T>) {
@@ -217,18 +219,18 @@ constexpr T fmod(T a, T b) {
   } else {
     if (b == 0) refuse::argument_is_invalid("fmod", "integer division by zero");
     if constexpr (std::is_signed_v<T>)
-      if (b == T(-1)) return 0; // the smallest integer has no quotient by -1
+      if (b == T(-1)) return 0; // the quotient of the smallest integer by -1 overflows
     return static_cast<T>(a % b);
   }
 }
-/// Remainder with the sign of the divisor (`torch.remainder`, Python's %).
+/// Returns the remainder with the sign of the divisor (`torch.remainder`, Python's %).
 template <arithmetic T>
 constexpr T remainder(T a, T b) {
   T const r = kernel::fmod(a, b);
   if constexpr (std::is_unsigned_v<T>) return r;
   else return r != 0 && (r < 0) != (b < 0) ? static_cast<T>(r + b) : r;
 }
-/// Quotient rounded down (`torch.floor_divide`, Python's //).
+/// Returns the quotient rounded down (`torch.floor_divide`, Python's //).
 template <arithmetic T>
 constexpr T floor_divide(T a, T b) {
   if constexpr (floating<T>) {
@@ -238,7 +240,7 @@ constexpr T floor_divide(T a, T b) {
     if (r != 0 && (r < 0) != (b < 0)) q -= 1;
     if (q == 0)
       return constant::negative(static_cast<double>(a)) != constant::negative(static_cast<double>(b)) ? -T(0) : T(0);
-    T const f = kernel::floor(q); // q is an integer but for rounding
+    T const f = kernel::floor(q); // q is an integer up to rounding errors
     return q - f > T(0.5) ? f + 1 : f;
   } else {
     if (b == 0) refuse::argument_is_invalid("floor_divide", "integer division by zero");
@@ -249,7 +251,7 @@ constexpr T floor_divide(T a, T b) {
   }
 }
 namespace detail {
-/// Is a multiply-add rounded once, and are sums not reordered?
+/// True if a multiply-add is rounded only once and sums are not reordered.
 #if VARVE_USE_XSIMD && (defined(__FMA__) || defined(__aarch64__)) && !defined(__FAST_MATH__) &&                        \
     !defined(__ASSOCIATIVE_MATH__)
 inline constexpr bool remainders_are_exact = true;
@@ -261,7 +263,8 @@ VARVE_NOINLINE batch<T> fmod_of_lanes(batch<T> const& a, batch<T> const& b) {
   return kernel::lanewise([](T x, T y) { return kernel::fmod(x, y); }, a, b);
 }
 } // namespace detail
-/// Of quotients below 2^22: the truncated one is right or one too far, and what it leaves is exact in either case.
+/// Returns the remainder of batches with the sign of the dividend. For quotients below 2^22 the truncated quotient is
+/// right or too large by one, and the remainder is exact in either case. Other quotients are computed lane by lane.
 template <lane T>
 VARVE_INLINE batch<T> fmod(batch<T> const& a, batch<T> const& b) {
   if constexpr (detail::remainders_are_exact && std::is_floating_point_v<T>) {
@@ -272,7 +275,7 @@ VARVE_INLINE batch<T> fmod(batch<T> const& a, batch<T> const& b) {
     if (kernel::any<T>(slow > zero)) [[unlikely]]
       return detail::fmod_of_lanes<T>(a, b);
     V const r = kernel::fnma<T>(q, b, a);
-    V const too_far = kernel::select<T>(a < zero, r, zero - r); // above 0 where the sign of r is not that of a
+    V const too_far = kernel::select<T>(a < zero, r, zero - r); // > 0 where the sign of r differs from that of a
     return library::copysign(kernel::select<T>(too_far > zero, r + library::copysign(size, a), r), a);
   } else return kernel::lanewise([](T x, T y) { return kernel::fmod(x, y); }, a, b);
 }

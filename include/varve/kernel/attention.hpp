@@ -10,23 +10,25 @@
 #include <utility>
 
 /// @file
-/// Attention of one head by tiles of scores: a tile is computed, changed and folded into sums of exponentials that are
-/// corrected as greater scores come, so that the matrix of scores is nowhere. The gradient computes the tiles again.
+/// Attention of one head in tiles of scores. Each tile is computed, modified and folded into running sums of
+/// exponentials, which are rescaled when greater scores follow. The whole matrix of scores is therefore never stored.
+/// The gradient computes the tiles again.
 ///
-/// What happens to scores is said by `tiles`: `span(i, j)` are the columns of the tile at (i, j) that some row may look
-/// at. Of the same tile `scores(span, x)` are the scores made of x, -inf where a row may not look, in a tile that may
-/// be written into; `pull(x, g)` is the cotangent of x. Tiles are `attention_rows` x `attention_cols`, row-major, also
-/// at the edges, where what lies outside is not looked at.
+/// The parameter `tiles` modifies the scores. `span(i, j)` returns the columns of the tile at (i, j) that at least one
+/// row may attend to. For the same tile, `scores(span, x)` returns the modified scores of x, with -inf where a row may
+/// not attend; it may write into x. `pull(x, g)` returns the cotangent of x. Tiles are row-major arrays of
+/// `attention_rows` x `attention_cols`, also at the edges, where elements outside of the matrix are ignored.
 namespace varve::kernel {
 
 inline constexpr index_t attention_rows = 48, attention_cols = 128;
 
-/// The columns of a tile from `first` to `last` that some row may look at: every row at all of them?
+/// The columns of a tile, from `first` to `last`, that at least one row may attend to; `all` is true if every row may
+/// attend to all of them.
 struct attention_span {
   index_t first, last;
   bool all;
 };
-/// A query, key and value of one head, and how many rows and columns they have.
+/// Query, key and value of one head, with the numbers of rows (`queries`, `keys`) and columns (`features`, `values`).
 template <class T>
 struct attention_head {
   matrix<T const> query, key, value;
@@ -38,13 +40,14 @@ template <class T>
 constexpr index_t whole_panels(index_t n) {
   return (n + block_cols<T> - 1) / block_cols<T> * block_cols<T>;
 }
-/// All of B [k, n] as panels, one behind the other; columns that are missing are 0.
+/// Packs all of B [k, n] into consecutive panels; missing columns are filled with 0.
 template <class T>
 void pack_panels(index_t k, index_t n, matrix<T const> b, T* to) {
   constexpr index_t W = block_cols<T>;
   for (index_t j = 0; j < n; j += W, to += k * W) detail::pack_panel(k, n - j < W ? n - j : W, b.at(0, j), to);
 }
-/// c[m, n] = a b, of a `b` whose panels lie `apart`, its rows `b_row`.
+/// Computes c[m, n] = a b for a `b` stored in panels: `apart` is the distance of panels, `b_row` that of rows in a
+/// panel.
 template <class T>
 void multiply_panels(index_t m, index_t n, index_t k, matrix<T const> a, T const* b, index_t b_row, index_t apart,
                      matrix<T> c, bool accumulate) {
@@ -64,7 +67,8 @@ void scale_row(index_t n, T const* x, T times, T* to) {
     detail::store_live(to + i, live, batch<T>(detail::load_live(x + i, live) * t));
   });
 }
-/// Rows of a matrix times a number, `to_row` apart; columns that are missing are 0.
+/// Copies the rows of a matrix, multiplied by a number, to rows at distance `to_row`; missing columns are filled with
+/// 0.
 template <class T>
 void copy_rows(index_t rows, index_t cols, matrix<T const> from, T times, T* to, index_t to_row) {
   for (index_t r = 0; r < rows; ++r, to += to_row) {
@@ -75,12 +79,13 @@ void copy_rows(index_t rows, index_t cols, matrix<T const> from, T times, T* to,
     for (index_t c = cols; c < to_row; ++c) to[c] = T(0);
   }
 }
-/// What is subtracted of scores whose greatest is m.
+/// Returns the number to subtract from scores whose maximum is m: m itself, or 0 if it is infinite.
 template <class T>
 T shift_of(T m) {
   return std::fabs(m) == std::numeric_limits<T>::infinity() ? T(0) : m;
 }
-/// The greatest of n scores, of two accumulators; a NaN may be passed over, since it is in the sum of exponentials too.
+/// Returns the maximum of n scores, using two accumulators. It may ignore a NaN, which the sum of exponentials
+/// propagates anyway.
 template <floating_lane T>
 VARVE_INLINE T greatest_score(index_t n, T const* x) {
   using V = batch<T>;
@@ -94,14 +99,14 @@ VARVE_INLINE T greatest_score(index_t n, T const* x) {
   }
   return kernel::reduce_tree<T>(greater(a, b), greater);
 }
-/// What is known of some rows: what is subtracted of their scores, by which it may be less than the greatest one, and
+/// State of some rows: the number subtracted from their scores, which may be less than the maximum by a tolerance, and
 /// the sums of exponentials.
 template <class T>
 struct row_sums {
   T *shift, *sum;
 };
-/// Folds n scores of each row into its sum: they become exponentials. Where the scores outgrow what is subtracted, that
-/// grows, and the row of `out` becomes what it would have been.
+/// Replaces n scores of each row by exponentials and adds these to the row's sum. If the scores outgrow the number that
+/// is subtracted, that number is raised, and the row of `out` is rescaled accordingly.
 template <floating_lane T>
 __attribute__((flatten)) VARVE_NOINLINE void fold_scores(index_t rows, index_t n, T* x, index_t x_row,
                                                          row_sums<T> const& known, index_t columns, T* out) {
@@ -126,7 +131,7 @@ __attribute__((flatten)) VARVE_NOINLINE void fold_scores(index_t rows, index_t n
     known.sum[r] += kernel::reduce_sum<T>(total);
   }
 }
-/// Of a row of n scores the weights, and the cotangents of the scores in place of those of the weights.
+/// Computes the weights of a row of n scores, and replaces the cotangents of the weights by those of the scores.
 template <floating_lane T>
 __attribute__((flatten)) VARVE_NOINLINE void weights_and_cotangents(index_t n, T lse, T mean, T const* x, T* p, T* dp) {
   if (lse == -std::numeric_limits<T>::infinity()) {
@@ -141,7 +146,7 @@ __attribute__((flatten)) VARVE_NOINLINE void weights_and_cotangents(index_t n, T
   });
 }
 
-/// The tiles of one head in memory, and the panels of what all rows need.
+/// Tiles of one head in scratch memory, and the panels that all rows use.
 template <class T>
 struct attention_work {
   static constexpr index_t M = attention_rows, N = attention_cols, W = block_cols<T>;
@@ -152,14 +157,14 @@ struct attention_work {
       : h(head), wide_e(detail::whole_panels<T>(head.features)), wide_v(detail::whole_panels<T>(head.values)) {}
   index_t whole_keys() const { return detail::whole_panels<T>(h.keys); }
   static index_t bytes(index_t elements) { return (elements * static_cast<index_t>(sizeof(T)) + 63) / 64 * 64; }
-  /// Scores of the rows of `q`, in columns of the span and a few more.
+  /// Computes the scores of the rows of `q` in the columns of the span, extended to whole panels.
   void scores(index_t m, T const* q, T const* keys, index_t j, attention_span const& s, T* to) const {
     index_t const first = s.first / W * W;
     detail::multiply_panels<T>(m, detail::whole_panels<T>(s.last) - first, h.features, {q, wide_e, 1},
                                keys + (j + first) * h.features, W, h.features * W, {to + first, N, 1}, false);
   }
 };
-/// Memory that is handed out piece by piece.
+/// Scratch memory that is handed out piece by piece.
 struct work_memory {
   std::byte* at;
   template <class T>
@@ -171,9 +176,10 @@ struct work_memory {
 };
 } // namespace detail
 
-/// Rows [from, to) of out[queries, values] = softmax(scores) value, and of the logarithms of the sums of exponentials;
-/// rows that may look at nothing are 0, and -inf. Scores are `scale` query key^T, as `tiles` changes them; `from` is
-/// where a tile begins. Time of two products of matrices; copies of key and value in scratch memory.
+/// Computes rows [from, to) of out[queries, values] = softmax(scores) value, and the logarithms of the sums of
+/// exponentials. Rows that may attend to nothing become 0, with the logarithm -inf. The scores are `scale` query key^T,
+/// modified by `tiles`; `from` is the beginning of a tile. Takes the time of two matrix products, and copies key and
+/// value to scratch memory.
 template <floating_lane T, class Tiles>
 void attend(attention_head<T> const& h, index_t from, index_t to, T scale, Tiles& tiles, T* out, T* lse) {
   using work = detail::attention_work<T>;
@@ -216,14 +222,14 @@ void attend(attention_head<T> const& h, index_t from, index_t to, T scale, Tiles
   }
 }
 
-/// What came of a head, and the cotangents of that: of the result, and of the logarithms or null.
+/// Results of a head and their cotangents: those of the output, and those of the logarithms (or null).
 template <class T>
 struct attention_cotangents {
   matrix<T const> out, of_out;
   T const *lse, *of_lse;
 };
-/// The gradient of `attend`: that of the query is written, what the head adds to those of key and value is added;
-/// row-major all three. Time of five products of matrices.
+/// Computes the gradient of `attend`. The gradient of the query is written; those of key and value are added to the
+/// memory given. All three are row-major. Takes the time of five matrix products.
 template <floating_lane T, class Tiles>
 void attend_backward(attention_head<T> const& h, T scale, Tiles& tiles, attention_cotangents<T> const& g, T* of_query,
                      T* of_key, T* of_value) {

@@ -17,24 +17,24 @@
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 #pragma GCC diagnostic ignored "-Wignored-qualifiers"
 #if !defined(__clang__)
-#pragma GCC diagnostic ignored "-Wuninitialized" // g++ 12 warns of its own AVX-512 header
+#pragma GCC diagnostic ignored "-Wuninitialized" // g++ 12 warns about its own AVX-512 header
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
 #include <xsimd/xsimd.hpp>
 #pragma GCC diagnostic pop
 #endif
-#if !defined(__clang__) // g++ 12 warns of its own AVX-512 header where xsimd was included before this header
+#if !defined(__clang__) // g++ 12 warns about its own AVX-512 header if xsimd was included before this header
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
 
 /// @file
-/// SIMD batches: the only header that includes xsimd, and the only one that knows its versions (8.1 to 14). Without
-/// xsimd a batch is one scalar. Users include `simd.hpp`, which adds what is common to both.
+/// SIMD batches. This is the only header that includes xsimd and handles its versions (8.1 to 14). Without xsimd a
+/// batch is one scalar. Users include `simd.hpp`, which adds the functions that both share.
 namespace varve::kernel {
 
-/// Element types that have batches; `bool` and `uint8` go through plain loops, which the compiler vectorizes.
+/// An element type that has batches. `bool` and `uint8` use plain loops, which the compiler vectorizes.
 template <class T>
 concept lane = std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, std::int32_t> ||
                std::is_same_v<T, std::int64_t>;
@@ -42,18 +42,18 @@ concept lane = std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_
 #if VARVE_USE_XSIMD
 
 #if XSIMD_VERSION_MAJOR < 9 && defined(__AVX512F__) && !defined(__OPTIMIZE__)
-/// Instruction set of the batches. xsimd 8.1 passes run-time shift counts where AVX-512 wants constants: AVX2 without
-/// optimization.
+/// Instruction set of the batches: AVX2. Without optimization, xsimd 8.1 passes run-time shift counts where AVX-512
+/// requires constants.
 using arch = xsimd::fma3<xsimd::avx2>;
 #else
-/// Instruction set of the batches: what the compiler's flags say.
+/// Instruction set of the batches, as selected by the compiler's flags.
 using arch = xsimd::default_arch;
 #endif
 
 /// Several elements of type `T` (float, double, int32, int64) in one register.
 template <class T>
 using batch = xsimd::batch<T, arch>;
-/// Lanes chosen by a comparison of two batches.
+/// Lanes selected by a comparison of two batches.
 template <class T>
 using mask = xsimd::batch_bool<T, arch>;
 
@@ -70,32 +70,32 @@ struct element<xsimd::batch<T, A>> {
 };
 } // namespace detail
 
-/// Loads a whole batch from any address.
+/// Loads a whole batch from any address, aligned or not.
 template <lane T>
 VARVE_INLINE batch<T> load(T const* p) {
   return batch<T>::load_unaligned(p);
 }
-/// Stores a whole batch to any address.
+/// Stores a whole batch to any address, aligned or not.
 template <lane T>
 VARVE_INLINE void store(T* p, batch<T> const& v) {
   v.store_unaligned(p);
 }
-/// Lanes of `a` where `m` holds, of `b` elsewhere.
+/// Returns the lanes of `a` where `m` holds, and of `b` elsewhere.
 template <lane T>
 VARVE_INLINE batch<T> select(mask<T> const& m, batch<T> const& a, batch<T> const& b) {
   return xsimd::select(m, a, b);
 }
-/// Whether a comparison holds in any lane.
+/// Returns whether a comparison holds in any lane.
 template <lane T>
 VARVE_INLINE bool any(mask<T> const& m) {
   return xsimd::any(m);
 }
-/// a != b, true for NaN. (xsimd 8.1 has the ordered comparison there.)
+/// Returns a != b, which is true for NaN. (The function of xsimd 8.1 is false for NaN.)
 template <lane T>
 VARVE_INLINE mask<T> differ(batch<T> const& a, batch<T> const& b) {
   return !(a == b);
 }
-/// a * b; integers wrap around. (xsimd multiplies those of 64 bits one by one, as C++ does, where overflow is
+/// Returns a * b; integers wrap around. (xsimd multiplies 64-bit integers one by one in C++, where overflow is
 /// undefined.)
 template <lane T>
 VARVE_INLINE batch<T> product(batch<T> const& a, batch<T> const& b) {
@@ -106,7 +106,7 @@ VARVE_INLINE batch<T> product(batch<T> const& a, batch<T> const& b) {
     return a * b;
   }
 }
-/// a * b + c, rounded once where the hardware can. (xsimd 8.1 does not use that instruction of AVX-512.)
+/// Returns a * b + c, rounded once if the hardware can. (xsimd 8.1 does not use the AVX-512 instruction.)
 template <lane T>
 VARVE_INLINE batch<T> fma(batch<T> const& a, batch<T> const& b, batch<T> const& c) {
   if constexpr (std::is_integral_v<T>) return kernel::product<T>(a, b) + c;
@@ -116,7 +116,7 @@ VARVE_INLINE batch<T> fma(batch<T> const& a, batch<T> const& b, batch<T> const& 
 #endif
   else return xsimd::fma(a, b, c);
 }
-/// c - a * b, rounded once where the hardware can.
+/// Returns c - a * b, rounded once if the hardware can.
 template <lane T>
 VARVE_INLINE batch<T> fnma(batch<T> const& a, batch<T> const& b, batch<T> const& c) {
   if constexpr (std::is_integral_v<T>) return c - kernel::product<T>(a, b);
@@ -126,8 +126,8 @@ VARVE_INLINE batch<T> fnma(batch<T> const& a, batch<T> const& b, batch<T> const&
 #endif
   else return xsimd::fnma(a, b, c);
 }
-/// -a, whose zeros have signs. (xsimd computes 0 - a with AVX-512, and elsewhere what compilers do not see as a sign
-/// that a multiply-add may take.)
+/// Returns -a, with signed zeros. (xsimd computes 0 - a with AVX-512; elsewhere it uses code that compilers cannot fold
+/// into a multiply-add.)
 template <lane T>
 VARVE_INLINE batch<T> negate(batch<T> const& a) {
 #ifdef __SSE2__
@@ -137,12 +137,13 @@ VARVE_INLINE batch<T> negate(batch<T> const& a) {
     return -a;
 }
 namespace detail {
-/// The bits of a batch as a batch of `To` (the library's own function changed its template arguments between versions).
+/// Returns the bits of a batch as a batch of `To`. (The template arguments of xsimd's own function differ between
+/// versions.)
 template <class To, class From>
 VARVE_INLINE batch<To> bits(batch<From> const& v) {
   return std::bit_cast<batch<To>>(v);
 }
-/// The bits of a batch as unsigned integers, which shift and wrap everywhere.
+/// Returns the bits of a batch as unsigned integers, which shift and wrap on all platforms.
 template <class T>
 VARVE_INLINE auto raw_bits(batch<T> const& v) {
   return detail::bits<std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>>(v);
@@ -151,24 +152,24 @@ template <class T, class U>
 VARVE_INLINE batch<T> from_raw_bits(batch<U> const& v) {
   return detail::bits<T>(v);
 }
-/// The number whose bits are those of `one` plus the bits of `v` shifted left: builds powers of two.
+/// Returns the number whose bits are those of `one` plus the bits of `v` shifted left by N; builds powers of two.
 template <int N, class I, class T>
 VARVE_INLINE batch<T> shift_left(batch<T> const& v, batch<T> const& one) {
   return detail::bits<T>((detail::bits<I>(v) << N) + detail::bits<I>(one));
 }
 template <class T>
 VARVE_INLINE T lane_sum(batch<T> const& v) {
-  if constexpr (std::is_integral_v<T>) { // xsimd adds integers as C++ does, where overflow is undefined
+  if constexpr (std::is_integral_v<T>) { // xsimd adds integers as in C++, where overflow is undefined
     std::make_unsigned_t<T> all[sizeof v / sizeof(T)], r = 0;
     std::memcpy(all, &v, sizeof v);
     for (auto const one : all) r += one;
     return static_cast<T>(r);
   } else if constexpr (requires { reduce_add(v); }) return reduce_add(v);
-  else return hadd(v); // 8.1
+  else return hadd(v); // xsimd 8.1
 }
 } // namespace detail
 
-/// The functions of xsimd that `math.hpp` builds on, one name for xsimd and the scalar path.
+/// Functions of xsimd on which `math.hpp` is built; the scalar path defines the same names.
 namespace library {
 using xsimd::abs, xsimd::acos, xsimd::asin, xsimd::atan, xsimd::ceil, xsimd::copysign, xsimd::cos, xsimd::floor,
     xsimd::log1p, xsimd::nearbyint, xsimd::sin, xsimd::sqrt, xsimd::tan, xsimd::trunc;
@@ -176,7 +177,7 @@ using xsimd::abs, xsimd::acos, xsimd::asin, xsimd::atan, xsimd::ceil, xsimd::cop
 
 #else // the scalar path
 
-/// One element that behaves as a batch of width 1; integers wrap, as in registers.
+/// A batch of one element; integers wrap around, as in SIMD registers.
 template <class T>
 struct batch {
   using W = typename std::conditional_t<std::is_integral_v<T>,
@@ -234,38 +235,38 @@ template <lane T>
 VARVE_INLINE void store(T* p, batch<T> const& v) {
   *p = v.v;
 }
-/// `a` if `m` holds, else `b`.
+/// Returns `a` if `m` holds, else `b`.
 template <lane T>
 VARVE_INLINE batch<T> select(bool m, batch<T> const& a, batch<T> const& b) {
   return m ? a : b;
 }
-/// Whether a comparison holds.
+/// Returns whether a comparison holds.
 template <lane T>
 VARVE_INLINE bool any(bool m) {
   return m;
 }
-/// a != b, true for NaN.
+/// Returns a != b, which is true for NaN.
 template <lane T>
 VARVE_INLINE bool differ(batch<T> const& a, batch<T> const& b) {
   return a.v != b.v;
 }
-/// a * b; integers wrap around.
+/// Returns a * b; integers wrap around.
 template <lane T>
 VARVE_INLINE batch<T> product(batch<T> const& a, batch<T> const& b) {
   return a * b;
 }
-/// a * b + c; rounded twice where the hardware has no such instruction, since the library's exact version is slow
-/// there.
+/// Returns a * b + c. It is rounded twice unless the hardware has a multiply-add, because the exact library function is
+/// slow without one.
 template <lane T>
 VARVE_INLINE batch<T> fma(batch<T> const& a, batch<T> const& b, batch<T> const& c) {
   return a * b + c;
 }
-/// c - a * b.
+/// Returns c - a * b.
 template <lane T>
 VARVE_INLINE batch<T> fnma(batch<T> const& a, batch<T> const& b, batch<T> const& c) {
   return c - a * b;
 }
-/// -a.
+/// Returns -a.
 template <lane T>
 VARVE_INLINE batch<T> negate(batch<T> const& a) {
   return -a;
@@ -290,7 +291,7 @@ VARVE_INLINE T lane_sum(batch<T> const& v) {
 }
 } // namespace detail
 
-/// The functions that `math.hpp` builds on.
+/// Functions on which `math.hpp` is built.
 namespace library {
 template <class T>
 VARVE_INLINE batch<T> abs(batch<T> x) {

@@ -3,9 +3,10 @@
 #include <varve/kernel/gamma.hpp>
 
 /// @file
-/// Bessel functions of orders 0 and 1 and Airy's function: computed in double, usable in constant expressions. Near 0
-/// by power series; in between by recurrences from large orders, by trapezoidal sums of integrals (which converge
-/// exponentially), or by Taylor's series about tabulated points; far out by asymptotic series.
+/// Bessel functions of orders 0 and 1, and Airy's function. They are computed in double and usable in constant
+/// expressions. Small arguments use power series, and large ones asymptotic series. Those in between use recurrences
+/// from large orders, trapezoidal sums of integrals (which converge exponentially), or Taylor series about tabulated
+/// points.
 namespace varve::kernel::bessel {
 
 using gamma::infinity;
@@ -13,7 +14,7 @@ using gamma::nan;
 using gamma::pi;
 inline constexpr double euler = 0.57721566490153286061;
 constexpr double size_of(double x) { return x < 0 ? -x : x; }
-/// 1 / k.
+/// Table of 1 / k.
 struct inverse_table {
   double of[128]{};
   constexpr inverse_table() {
@@ -22,8 +23,8 @@ struct inverse_table {
 };
 inline constexpr inverse_table inverses{};
 
-/// The series 1 + (m - 1)/(8x) (-1)^.. + ..., with m = 4 nu^2, of which every second term counts from `first` on;
-/// `sign` is that of successive ones.
+/// Returns the asymptotic series 1 + (m - 1)/(8x) + ..., with m = 4 nu^2. Only every `step`-th term from `first` on
+/// counts. `sign` is the ratio of the signs of successive terms.
 constexpr double asymptotic(double m, double x, int first, int step, double sign) {
   double term = 1, sum = first == 0 ? 1 : 0, s = first == 0 ? sign : 1;
   for (int k = 1; k < 60; ++k) {
@@ -36,8 +37,8 @@ constexpr double asymptotic(double m, double x, int first, int step, double sign
   return sum;
 }
 
-// ---- modified, of the first kind: all terms of the series are positive
-/// e^-|x| I_n(x) for n = 0, 1.
+// ---- Modified Bessel functions of the first kind; all terms of their series are positive.
+/// Returns e^-|x| I_n(x) for n = 0, 1.
 constexpr double scaled_i(int n, double x) {
   double const a = size_of(x), sign = n && x < 0 ? -1 : 1;
   if (x != x) return x;
@@ -48,7 +49,8 @@ constexpr double scaled_i(int n, double x) {
   for (int k = 1; k < 126 && term > sum * 1e-17; ++k) sum += term *= z * inverses.of[k] * inverses.of[k + n];
   return sign * sum * kernel::exp(-a);
 }
-/// 1 / (k! (k + n)!): the series of (2 / x)^n I_n(x) in x^2 / 4, as long as floats up to 12 see it.
+/// Coefficients 1 / (k! (k + n)!) of the series of (2 / x)^n I_n(x) in x^2 / 4, enough for float precision up to
+/// x = 12.
 struct series_of_i {
   static constexpr float end = 12;
   double of[26]{};
@@ -62,13 +64,13 @@ inline constexpr series_of_i i_series{N};
 constexpr double i(int n, double x) {
   double const a = size_of(x);
   if (a == infinity) return n && x < 0 ? -infinity : infinity;
-  if (a > 700) { // in two steps, of which none overflows too early
+  if (a > 700) { // in two steps, neither of which overflows too early
     double const half = kernel::exp(a / 2);
     return scaled_i(n, x) * half * half;
   }
   return scaled_i(n, x) * kernel::exp(a);
 }
-/// ... of scalars and batches.
+/// Returns I_N(x) for scalars and batches.
 template <int N, class V>
 VARVE_INLINE constexpr V i_of(V const& x) {
   if constexpr (has_halves<V>) {
@@ -86,8 +88,8 @@ VARVE_INLINE constexpr V i_of(V const& x) {
   return kernel::in_double([](double b) { return bessel::i(N, b); }, x);
 }
 
-// ---- modified, of the second kind
-/// e^x K_nu(x) by the integral of e^(-x (cosh t - 1)) cosh(nu t) over t > 0, for x >= 0.5.
+// ---- Modified Bessel functions of the second kind.
+/// Returns e^x K_nu(x) for x >= 0.5, as the integral of e^(-x (cosh t - 1)) cosh(nu t) over t > 0.
 constexpr double scaled_k_integral(double nu, double x) {
   constexpr double h = 0.125;
   double sum = 0.5;
@@ -104,10 +106,10 @@ constexpr double scaled_k_integral(double nu, double x) {
 constexpr double scaled_k_above(double nu, double x) {
   return x > 20 ? kernel::sqrt(pi / (2 * x)) * asymptotic(4 * nu * nu, x, 0, 1, 1) : scaled_k_integral(nu, x);
 }
-/// K_n(x) of 0 < x < 1 by series.
+/// Returns K_n(x) for 0 < x < 1 by power series.
 constexpr double k_near_zero(int n, double x) {
   double const z = x * x / 4, l = kernel::log(x / 2);
-  double term = 1, sum = 0, harmonic = 0; // of order 0: psi(k + 1) (x/2)^2k / k!^2
+  double term = 1, sum = 0, harmonic = 0; // for order 0: psi(k + 1) (x/2)^2k / k!^2
   if (n == 0) {
     for (int k = 0; k < 20; ++k) {
       sum += term * (harmonic - euler - l);
@@ -135,11 +137,11 @@ constexpr double k(int n, double x) {
   return x < 1 ? k_near_zero(n, x) : scaled_k_above(n, x) * kernel::exp(-x);
 }
 
-// ---- of the first and second kind
+// ---- Bessel functions of the first and second kind.
 struct four {
   double j0, j1, y0, y1;
 };
-/// For 0 < x < 1: power series.
+/// Returns the four functions for 0 < x < 1 by power series.
 constexpr four near_zero(double x) {
   double const z = -x * x / 4, l = kernel::log(x / 2);
   double t0 = 1, t1 = x / 2, j0 = 0, j1 = 0, s0 = 0, s1 = 0, harmonic = 0;
@@ -152,12 +154,13 @@ constexpr four near_zero(double x) {
   }
   return {j0, j1, 2 / pi * (l * j0 - s0), -2 / (pi * x) + 2 / pi * l * j1 - s1 / pi};
 }
-/// For 1 <= x < 25: J of all orders by their recurrence from a large one down, Y by Neumann's series of them.
+/// Returns the four functions for 1 <= x < 25: J by the recurrence downwards from a large order, Y by Neumann's series
+/// of J.
 constexpr four in_between(double x) {
   int const n = 2 * ((static_cast<int>(x) + 44) / 2);
   double above = 0, here = 1e-250, sum = 0, s0 = 0, s1 = 0, j1 = 0;
   double const twice = 2 / x;
-  for (int k = n; k > 0; --k) { // here is J_k
+  for (int k = n; k > 0; --k) { // `here` is J_k
     if (k % 2 == 0) {
       int const m = k / 2;
       sum += 2 * here, s0 += (m % 2 ? -inverses.of[m] : inverses.of[m]) * here;
@@ -173,13 +176,13 @@ constexpr four in_between(double x) {
   return {j0, first, 2 / pi * (l * j0) - 4 / pi * s0 * scale,
           -2 / (pi * x) * j0 + 2 / pi * l * first + 2 / pi * (s1 * scale - first)};
 }
-/// For x >= 25: Hankel's series.
+/// Returns the four functions for x >= 25 by Hankel's asymptotic series.
 constexpr four far_out(double x) {
   if (x == infinity) return {0, 0, 0, 0};
   double const root = kernel::sqrt(2 / (pi * x)) * 0.70710678118654752440, s = kernel::sin(x), c = kernel::cos(x);
   double const p0 = asymptotic(0, x, 0, 2, -1), q0 = asymptotic(0, x, 1, 2, -1);
   double const p1 = asymptotic(4, x, 0, 2, -1), q1 = asymptotic(4, x, 1, 2, -1);
-  // cos(x - pi/4) = (c + s) / sqrt(2), sin(x - pi/4) = (s - c) / sqrt(2), and a quarter on for order 1
+  // cos(x - pi/4) = (c + s) / sqrt(2), sin(x - pi/4) = (s - c) / sqrt(2), and a quarter turn more for order 1
   return {root * (p0 * (c + s) - q0 * (s - c)), root * (p1 * (s - c) + q1 * (c + s)),
           root * (p0 * (s - c) + q0 * (c + s)), root * (q1 * (s - c) - p1 * (c + s))};
 }
@@ -196,7 +199,7 @@ constexpr double y(int n, double x) {
   four const v = of_positive(x);
   return n == 0 ? v.y0 : v.y1;
 }
-/// sin(x) / x.
+/// Returns sin(x) / x.
 constexpr double spherical_j0(double x) {
   if (x != x) return x;
   if (size_of(x) == infinity) return 0;
@@ -209,8 +212,9 @@ constexpr double spherical_j0(double x) {
   return kernel::sin(x) / x;
 }
 
-// ---- Airy's function
-/// Ai and its derivative at a distance `d` from where they are `a` and `b`, by Taylor's series of y'' = x y.
+// ---- Airy's function.
+/// Value and derivative of Ai at a point. `airy_from` computes them at distance `d` from `at` by the Taylor series of
+/// y'' = x y.
 struct airy_pair {
   long double value, slope;
 };
@@ -222,7 +226,7 @@ constexpr airy_pair airy_from(double at, airy_pair p, long double d) {
   for (int k = 47; k > 0; --k) r.slope = r.slope * d + k * c[k];
   return r;
 }
-/// At 1, 0, -1, ..., -10.
+/// Values and derivatives of Ai at 1, 0, -1, ..., -10.
 struct airy_table {
   airy_pair at[12]{};
   constexpr airy_table() {
@@ -244,7 +248,7 @@ constexpr double airy(double x) {
     int const nearest = static_cast<int>(x < 0 ? x - 0.5 : x + 0.5);
     return static_cast<double>(airy_from(nearest, airys.at[1 - nearest], x - nearest).value);
   }
-  double const zeta = 2.0 / 3 * -x * kernel::sqrt(-x), m = 4.0 / 9; // 4 nu^2 of order 1/3
+  double const zeta = 2.0 / 3 * -x * kernel::sqrt(-x), m = 4.0 / 9; // 4 nu^2 for order 1/3
   double const p = asymptotic(m, zeta, 0, 2, -1), q = asymptotic(m, zeta, 1, 2, -1);
   double const s = kernel::sin(zeta), c = kernel::cos(zeta), root = 0.70710678118654752440;
   return (p * (s + c) + q * (c - s)) * root / kernel::sqrt(pi * kernel::sqrt(-x));

@@ -7,16 +7,15 @@
 #include <utility>
 
 /// @file
-/// Factorizations of larger matrices of doubles, row by row in memory, at run time: a few columns at a time are
-/// factored as rows of a copy, and what is beside them is changed by products of matrices. O(n^3), nearly all of it in
-/// these products.
+/// Blocked run-time factorizations of larger row-major matrices of doubles. A few columns at a time are copied as rows
+/// and factored there. Matrix products then update the remaining columns; they take nearly all of the O(n^3) time.
 namespace varve::kernel::blocked {
 
-/// Columns that are factored at a time; from twice as many on blocks pay.
+/// Number of columns that are factored at a time, and the least size of a matrix for which blocks pay.
 inline constexpr index_t width = 24, least = 2 * width;
 
 namespace detail {
-/// The columns of a block as rows.
+/// Copies the columns of a block to rows.
 inline void take(double const* a, index_t step, index_t h, index_t w, double* p) {
   for (index_t i = 0; i < h; ++i)
     for (index_t j = 0; j < w; ++j) p[j * h + i] = a[i * step + j];
@@ -26,7 +25,8 @@ inline void put(double* a, index_t step, index_t h, index_t w, double const* p) 
     for (index_t j = 0; j < w; ++j) a[i * step + j] = p[j * h + i];
 }
 inline double size_of(double x) { return x < 0 ? -x : x; }
-/// The first of the elements with the greatest absolute value from `j` on; NaN counts only where the first is NaN.
+/// Returns the index of the first element with the greatest absolute value from `j` on. NaN counts only if it is the
+/// first element.
 inline index_t greatest(double const* x, index_t j, index_t n) {
   double best = size_of(x[j]);
   index_t at = j;
@@ -34,7 +34,8 @@ inline index_t greatest(double const* x, index_t j, index_t n) {
     if (size_of(x[i]) > best) best = size_of(x[i]), at = i;
   return at;
 }
-/// The factors of a block; `skipped` says which pivots are 0. Gives the number of the first of these, or 0.
+/// Computes the LU factors of a block. `skipped` records which pivots are 0. Returns the number (from 1) of the first
+/// such pivot, or 0.
 inline index_t lu_of_block(index_t h, index_t w, double* p, index_t* pivots, bool* skipped) {
   index_t info = 0;
   for (index_t j = 0; j < w; ++j) {
@@ -56,7 +57,7 @@ inline index_t lu_of_block(index_t h, index_t w, double* p, index_t* pivots, boo
   }
   return info;
 }
-/// t of 1 - v t v^T, the product of reflectors that are the rows of `v` [w, h].
+/// Computes t such that the product of the reflectors, the rows of `v` [w, h], is 1 - v t v^T.
 inline void join_reflectors(index_t h, index_t w, double const* v, double const* tau, double* t) {
   double gram[width * width];
   kernel::matmul<double>(w, w, h, {v, h, 1}, {v, 1, h}, {gram, w, 1});
@@ -70,7 +71,7 @@ inline void join_reflectors(index_t h, index_t w, double const* v, double const*
     }
   }
 }
-/// c -= v t v^T c, or v t^T v^T c; `some` has room for 2 w n numbers.
+/// Computes c -= v t v^T c, or c -= v t^T v^T c if `transposed`. `some` is scratch memory for 2 w n numbers.
 inline void apply_reflectors(index_t h, index_t w, double const* v, double const* t, bool transposed, index_t n,
                              double* c, index_t step, double* some) {
   double* const less = some + w * n;
@@ -79,7 +80,7 @@ inline void apply_reflectors(index_t h, index_t w, double const* v, double const
   for (index_t i = 0; i < w * n; ++i) less[i] = -less[i];
   kernel::matmul<double>(h, n, w, {v, 1, h}, {less, n, 1}, {c, step, 1}, true);
 }
-/// Reflectors in the columns of a block as rows with ones and zeros.
+/// Copies the reflectors in the columns of a block to rows, with their implicit ones and zeros.
 inline void take_reflectors(double const* a, index_t step, index_t h, index_t w, double* v) {
   detail::take(a, step, h, w, v);
   for (index_t j = 0; j < w; ++j) {
@@ -91,7 +92,7 @@ inline list<double> room(index_t n) { return list<double>(static_cast<std::size_
 inline index_t less_of(index_t a, index_t b) { return a < b ? a : b; }
 } // namespace detail
 
-/// As `matrices::lu`.
+/// Computes what `matrices::lu` does.
 template <class = void>
 VARVE_NOINLINE index_t lu(index_t m, index_t n, double* a, index_t* pivots) {
   index_t const all = detail::less_of(m, n);
@@ -122,7 +123,7 @@ VARVE_NOINLINE index_t lu(index_t m, index_t n, double* a, index_t* pivots) {
   return info;
 }
 
-/// As `matrices::cholesky`.
+/// Computes what `matrices::cholesky` does.
 template <class = void>
 VARVE_NOINLINE index_t cholesky(index_t n, double* a) {
   constexpr index_t high = 2 * width;
@@ -141,7 +142,7 @@ VARVE_NOINLINE index_t cholesky(index_t n, double* a) {
     }
     detail::put(corner, n, h, w, p);
     for (index_t i = 0; i < w * h; ++i) less[i] = -p[i];
-    for (index_t i = w; i < h; i += high) { // the lower triangle, and a little more
+    for (index_t i = w; i < h; i += high) { // the lower triangle, rounded up to blocks
       index_t const rows = detail::less_of(high, h - i);
       kernel::matmul<double>(rows, i + rows - w, w, {less + i, 1, h}, {p + w, h, 1}, {corner + i * n + w, n, 1}, true);
     }
@@ -151,10 +152,10 @@ VARVE_NOINLINE index_t cholesky(index_t n, double* a) {
   return 0;
 }
 
-/// As `matrices::solve_triangle`, for a triangle without zeros on its diagonal.
+/// Computes what `matrices::solve_triangle` does, for a triangle without zeros on its diagonal.
 template <class = void>
 VARVE_NOINLINE void solve_triangle(index_t n, double const* t, index_t columns, double* b, bool upper, bool unit) {
-  list<double> memory = detail::room(n * columns); // what is solved, times -1
+  list<double> memory = detail::room(n * columns); // solved rows, times -1
   double* const less = memory.data();
   for (index_t done = 0; done < n; done += width) {
     index_t const w = detail::less_of(width, n - done), first = upper ? n - done - w : done;
@@ -174,7 +175,7 @@ VARVE_NOINLINE void solve_triangle(index_t n, double const* t, index_t columns, 
   }
 }
 
-/// As `matrices::householder`.
+/// Computes what `matrices::householder` does.
 template <class = void>
 VARVE_NOINLINE void householder(index_t m, index_t n, double* a, double* tau) {
   index_t const all = detail::less_of(m, n);
@@ -204,7 +205,7 @@ VARVE_NOINLINE void householder(index_t m, index_t n, double* a, double* tau) {
     detail::apply_reflectors(h, w, p, t, true, rest, corner + w, n, some);
   }
 }
-/// As `matrices::product_of_reflectors`, of reflectors in `a` of `step` columns.
+/// Computes what `matrices::product_of_reflectors` does, for reflectors in `a` with `step` columns.
 template <class = void>
 VARVE_NOINLINE void product_of_reflectors(index_t m, double const* a, index_t step, double const* tau, index_t count,
                                           index_t columns, double* q) {

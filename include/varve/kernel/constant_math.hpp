@@ -4,17 +4,17 @@
 #include <cstdint>
 
 /// @file
-/// Elementary functions for constant expressions. The standard's are not constexpr in C++20 (g++ folds them, clang does
-/// not), so these are computed from reductions and series in `long double` and rounded once: within 1 ulp of double
-/// where `long double` is wider, 2 elsewhere. No step overflows or makes a NaN by arithmetic, which a constant
-/// expression may not. Not meant for run time: `math.hpp` calls `std::` there.
+/// Elementary functions for constant expressions; the standard ones are not constexpr in C++20 (g++ folds them, clang
+/// does not). They use argument reductions and series in `long double` and round once. Results are within 1 ulp of
+/// double if `long double` is wider, and within 2 ulp otherwise. No step overflows or produces a NaN by arithmetic,
+/// since a constant expression must not. They are not meant for run time: `math.hpp` calls `std::` there.
 namespace varve::kernel::constant {
 
 using wide = long double;
 inline constexpr double infinity = __builtin_huge_val(), nan = __builtin_nan("");
 inline constexpr wide ln2 = 0x1.62e42fefa39ef35793c7673007e6p-1L;
 
-/// Rounds to `T`; what is too large becomes an infinity (a plain conversion would be undefined).
+/// Rounds to `T`. Numbers that are too large become infinite; a plain conversion of these would be undefined.
 template <class T>
 constexpr T narrow(wide x) {
   constexpr bool single = sizeof(T) == 4;
@@ -26,19 +26,19 @@ constexpr T narrow(wide x) {
   T const r = a - greatest < half_ulp ? static_cast<T>(greatest) : static_cast<T>(infinity);
   return x < 0 ? -r : r;
 }
-/// Whether the sign bit is set, also of zeros and NaN.
+/// Returns whether the sign bit is set, also for zeros and NaN.
 constexpr bool negative(double x) { return std::bit_cast<std::uint64_t>(x) >> 63; }
 constexpr double magnitude(double x) { return negative(x) ? -x : x; }
 constexpr double with_sign(double x, double sign) { return negative(x) == negative(sign) ? x : -x; }
 
-/// 2^n for |n| <= 1022.
+/// Returns 2^n for |n| <= 1022.
 constexpr wide power_of_two(int n) { return std::bit_cast<double>(static_cast<std::uint64_t>(n + 1023) << 52); }
 constexpr wide scale(wide x, int n) {
   for (; n > 1000; n -= 1000) x *= power_of_two(1000);
   for (; n < -1000; n += 1000) x *= power_of_two(-1000);
   return x * power_of_two(n);
 }
-/// Nearest integer, for arguments well inside the range of `long long`.
+/// Returns the nearest integer, for arguments well inside the range of `long long`.
 constexpr long long nearest(wide x) { return static_cast<long long>(x < 0 ? x - 0.5L : x + 0.5L); }
 
 constexpr double trunc(double x) {
@@ -50,7 +50,7 @@ constexpr double floor(double x) {
   return t > x ? t - 1 : t;
 }
 constexpr double ceil(double x) { return -constant::floor(-x); }
-/// To the nearest integer, ties to even.
+/// Returns the nearest integer, ties to even.
 constexpr double round(double x) {
   if (!(magnitude(x) < 0x1p52)) return x;
   double const f = constant::floor(x), d = x - f;
@@ -58,7 +58,7 @@ constexpr double round(double x) {
   return with_sign(magnitude(r), x);
 }
 
-/// x = m * 2^k with m in [1, 2), for finite x > 0.
+/// Parts of a finite x > 0: x = m * 2^k with m in [1, 2).
 struct parts {
   double m;
   int k;
@@ -70,7 +70,7 @@ constexpr parts split(double x) {
   return {std::bit_cast<double>((u & 0xfffffffffffffu) | 0x3ff0000000000000u), k + static_cast<int>(u >> 52) - 1023};
 }
 
-/// e^x - 1 for |x| <= 0.35, by Taylor's series.
+/// Returns e^x - 1 for |x| <= 0.35 by Taylor's series.
 constexpr wide expm1_series(wide r) {
   wide s = 1;
   for (int k = 19; k > 1; --k) s = 1 + r * s / k;
@@ -96,14 +96,14 @@ constexpr double expm1(double x) {
   return narrow<double>(s * expm1_series(x - n * ln2) + (s - 1));
 }
 
-/// log((1 + s) / (1 - s)) for |s| <= 0.172.
+/// Returns log((1 + s) / (1 - s)) for |s| <= 0.172.
 constexpr wide log_series(wide s) {
   wide const z = s * s;
   wide p = 0;
   for (int k = 27; k >= 1; k -= 2) p = p * z + 1.0L / k;
   return 2 * s * p;
 }
-constexpr wide wide_log(double x) { // x finite and positive
+constexpr wide wide_log(double x) { // for finite, positive x
   parts p = split(x);
   if (p.m > 1.41421356) p.m /= 2, ++p.k;
   return p.k * ln2 + log_series((static_cast<wide>(p.m) - 1) / (static_cast<wide>(p.m) + 1));
@@ -122,13 +122,13 @@ constexpr double log1p(double x) {
   if (x > 0x1p60) return constant::log(x);
   wide const u = 1 + static_cast<wide>(x);
   parts const p =
-      split(static_cast<double>(u)); // only its exponent is used: u itself may need more bits than double has
+      split(static_cast<double>(u)); // only the exponent is used: u itself may need more bits than a double has
   int const k = p.k + (p.m > 1.41421356);
   wide const m = scale(u, -k);
   return narrow<double>(k * ln2 + log_series((m - 1) / (m + 1)));
 }
 
-/// Square root digit by digit, correctly rounded.
+/// Returns the square root, computed bit by bit and correctly rounded.
 constexpr double sqrt(double x) {
   if (x != x || x == 0 || x == infinity) return x;
   if (x < 0) return nan;
@@ -142,19 +142,19 @@ constexpr double sqrt(double x) {
     root <<= 1;
     if (rest >= trial) rest -= trial, root |= 1;
   }
-  root = (root + 1) / 2; // never a tie: a root of 54 significant bits has a square of more bits than x
+  root = (root + 1) / 2; // never a tie: the square of a root with 54 significant bits has more bits than x
   return narrow<double>(scale(static_cast<wide>(root), p.k / 2 - 52));
 }
 
-/// x as a remainder r in [-pi/4, pi/4] and a quadrant: exact to double precision for |x| < 1e7, less and less so
-/// beyond.
+/// Remainder r in [-pi/4, pi/4] and quadrant q of an angle. They are exact to double precision for |x| < 1e7, and less
+/// and less so beyond.
 struct quadrant {
   wide r;
   int q;
 };
 constexpr quadrant reduce_angle(double x) {
   wide y = x;
-  if (magnitude(x) > 1e15) { // meaningless digits anyway: only keep the quotient in range
+  if (magnitude(x) > 1e15) { // the digits are meaningless anyway: only keep the quotient in range
     wide const turn = 0x6.487ed5110b4611a62633145c07p0L;
     for (int n = 1000; n >= 0; --n)
       while (y >= scale(turn, n) || -y >= scale(turn, n)) y -= (y < 0 ? -1 : 1) * scale(turn, n);
@@ -205,7 +205,7 @@ constexpr double tanh(double x) {
   wide const s = power_of_two(n), t = s * expm1_series(y - n * ln2) + (s - 1);
   return with_sign(narrow<double>(t / (t + 2)), x);
 }
-/// 1 / (1 + e^-x), through e^-|x| so that nothing overflows.
+/// Returns 1 / (1 + e^-x), computed from e^-|x| so that nothing overflows.
 constexpr double sigmoid(double x) {
   if (x != x) return x;
   if (x < -746) return 0;
@@ -213,7 +213,7 @@ constexpr double sigmoid(double x) {
   wide const e = wide_exp(-static_cast<wide>(magnitude(x)));
   return narrow<double>((x < 0 ? e : 1) / (1 + e));
 }
-/// 2/sqrt(pi) e^(-x^2) (x + 2/3 x^3 + 4/15 x^5 + ...): all terms positive, so nothing cancels.
+/// Returns 2/sqrt(pi) e^(-x^2) (x + 2/3 x^3 + 4/15 x^5 + ...). All terms are positive, so nothing cancels.
 constexpr double erf(double x) {
   if (x != x || x == 0) return x;
   double const a = magnitude(x);
@@ -224,7 +224,7 @@ constexpr double erf(double x) {
   return with_sign(narrow<double>(0x1.20dd750429b6d11ae3a914fed7fep0L * wide_exp(-z) * sum), x);
 }
 
-/// Remainder of the truncated quotient, exact.
+/// Returns the exact remainder of the truncated quotient.
 constexpr double fmod(double x, double y) {
   if (x != x || y != y || magnitude(x) == infinity || y == 0) return nan;
   double r = magnitude(x);
@@ -253,7 +253,7 @@ constexpr double pow(double x, double y) {
   if (x < 0 && !is_integer(y)) return nan;
   wide const t = y * wide_log(a);
   wide r = t > 710 ? static_cast<wide>(infinity) : t < -746 ? 0 : wide_exp(t);
-  if (b <= 64 && is_integer(y) && t > -700 && t < 700) { // small integers: exact wherever the result is
+  if (b <= 64 && is_integer(y) && t > -700 && t < 700) { // small integers: exact whenever the result is representable
     r = 1;
     for (int k = 0; k < static_cast<int>(b); ++k) r *= a;
     if (y < 0) r = 1 / r;

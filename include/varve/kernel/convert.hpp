@@ -9,23 +9,23 @@
 #include <type_traits>
 
 /// @file
-/// Conversion between the six element types, and of compact ones from and to that in which they are computed.
+/// Conversions between the six element types, and between a compact dtype and the one in which it is computed.
 namespace varve::kernel {
 
-/// Converts one element: anything to bool is `!= 0`, floating to integer truncates (what does not fit becomes the
-/// smallest integer of 32 or 64 bits, as x86 has it; uint8 takes the low bits of that), integers wrap.
+/// Converts one element. Conversion to bool is `!= 0`, and integers wrap. Floating to integer truncates: a number out
+/// of range becomes the smallest 32- or 64-bit integer, as on x86, and uint8 takes the low bits of that.
 template <class To, class From>
 constexpr To cast(From x) {
   if constexpr (std::is_same_v<To, bool>) return x != From(0);
   else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
     using W = std::conditional_t<sizeof(To) == 4, std::int32_t, std::int64_t>;
     constexpr From bound = -static_cast<From>((std::numeric_limits<W>::min)());
-    bool const fits = (x >= -bound) & (x < bound); // no branch: it would keep loops from becoming vectors
+    bool const fits = (x >= -bound) & (x < bound); // no branch, which would prevent vectorization
     return static_cast<To>(static_cast<W>(fits ? x : -bound));
   } else return static_cast<To>(x);
 }
 
-/// An integer that stands in a lane of floats, as an element of `To`: what `To` cannot hold wraps around.
+/// Converts an integer in a floating-point lane to `To`; integers that `To` cannot hold wrap around.
 template <class To, class From>
   requires std::is_arithmetic_v<From>
 constexpr To wrapped(From x) {
@@ -33,8 +33,8 @@ constexpr To wrapped(From x) {
     return static_cast<To>(kernel::cast<std::int64_t>(x));
   else return kernel::cast<To>(x);
 }
-/// `x`, an element of dtype `from`, as one of dtype `to`: what `cast` makes of it. Elements are given as doubles, for
-/// the compiler, where no conversion may overflow.
+/// Returns what `cast` from dtype `from` to dtype `to` makes of `x`. Elements are passed as doubles, for the compiler,
+/// in which no conversion may overflow.
 constexpr double converted(dtype to, double x, dtype from) {
   auto const single = [](double v) { return static_cast<double>(kernel::constant::narrow<float>(v)); };
   double const v = from == dtype::float32 ? single(x) : x;
@@ -47,11 +47,11 @@ constexpr double converted(dtype to, double x, dtype from) {
          : to == dtype::int32 ? static_cast<std::int32_t>(whole)
                               : static_cast<double>(whole);
 }
-/// What an element of dtype `t` holds of `x`, which was computed as a double.
+/// Returns `x`, computed as a double, as an element of dtype `t`.
 constexpr double converted(dtype t, double x) { return converted(t, x, t); }
 
 namespace detail {
-/// The contiguous kernel of a conversion.
+/// Converts contiguous elements.
 template <class To, class From>
 VARVE_VECTORIZED void convert_elements(std::size_t n, void* out, void const* const* in) {
   auto* const to = static_cast<byte_for_flag<To>*>(out);
@@ -64,7 +64,7 @@ template <class To>
 loop convert_from(dtype from) {
   return on_dtype(from, "convert", []<class From>() -> loop { return conversion<To, From>; });
 }
-/// ... of a compact dtype from or to that in which it is computed.
+/// Converts contiguous elements between a compact dtype and the one in which it is computed.
 template <class To, class From>
 VARVE_VECTORIZED void convert_compact(std::size_t n, void* out, void const* const* in) {
   auto* const to = static_cast<To*>(out);
@@ -85,15 +85,16 @@ VARVE_NOINLINE loop compact_loop(dtype to, dtype from) {
 }
 } // namespace detail
 
-/// The contiguous kernel that converts one dtype to another; `dtype_error` for those without kernels. A compact dtype
-/// has those from and to that in which it is computed. (A template only to cost nothing unless used.)
+/// Returns the contiguous kernel that converts one dtype to another. A compact dtype converts only to and from the
+/// dtype in which it is computed. Throws `dtype_error` for other pairs. (It is a template so that it costs nothing if
+/// unused.)
 template <class = void>
 VARVE_NOINLINE loop convert_loop(dtype to, dtype from) {
   if (is_compact(to) || is_compact(from)) return detail::compact_loop<>(to, from);
   return on_dtype(to, "convert", [from]<class To>() -> loop { return detail::convert_from<To>(from); });
 }
-/// Converts strided elements; equal dtypes are copied. `out` and `in` may not overlap. The item sizes of the operands
-/// must be those of the dtypes.
+/// Converts strided elements; elements of equal dtypes are copied. `out` and `in` must not overlap. The item sizes of
+/// the operands must be those of the dtypes.
 template <class = void>
 void convert(dims const& sizes, operand out, dtype to, operand in, dtype from) {
   if (to == from) kernel::copy_strided(sizes, out, in);

@@ -4,11 +4,11 @@
 #include <varve/kernel/convert.hpp>
 
 /// @file
-/// Elements of any type in batches of floats: how they come there from memory, stay what their type holds, and go back.
+/// Elements of any type in batches of a lane type: loading, storing, and rounding to what their type can hold.
 namespace varve::kernel {
 
 namespace detail {
-/// As many elements of `E` as a batch of `T` has lanes.
+/// Vector of as many elements of `E` as a batch of `T` has lanes.
 template <class E, class T>
 struct beside {
   typedef E type __attribute__((vector_size(sizeof(E) * lanes<T>)));
@@ -19,7 +19,7 @@ template <lane T, class X>
 VARVE_INLINE batch<T> lanes_of(X const& x) {
   return std::bit_cast<batch<T>>(__builtin_convertvector(x, beside_t<T, T>));
 }
-/// As many bytes as `T` has lanes: g++ 12 converts so short vectors one by one.
+/// Loads one byte per lane of `T`. (g++ 12 converts vectors this short element by element.)
 template <class T>
 VARVE_INLINE beside_t<std::int32_t, T> load_bytes(void const* p) {
   unsigned char bytes[lanes<T>];
@@ -62,16 +62,17 @@ VARVE_INLINE void store_bytes(void* p, beside_t<std::int32_t, T> const& x) {
     std::memcpy(p, &bytes, sizeof bytes);
   }
 }
-/// `v` where it is in [-bound, bound), else -bound.
+/// Returns `v` where it is in [-bound, bound), and -bound elsewhere.
 template <lane T>
 VARVE_INLINE batch<T> bounded(batch<T> const& v, T bound) {
   batch<T> const least(-bound);
-  return kernel::select<T>(v < batch<T>(bound), kernel::select<T>(v >= least, v, least), least); // NaN too
+  // NaN becomes -bound, too
+  return kernel::select<T>(v < batch<T>(bound), kernel::select<T>(v >= least, v, least), least);
 }
 } // namespace detail
 
-/// Numbers that stand for integers as elements of `E` hold them, one by one: what `E` cannot hold wraps around;
-/// infinities and NaN become 0. `V` is a batch or a scalar.
+/// Wraps integers in the lanes, one by one, to what `E` can hold. Infinities and NaN become 0. `V` is a batch or a
+/// scalar.
 template <class E, class V>
 VARVE_INLINE V wrapped_any(V const& v) {
   using T = element_t<V>;
@@ -79,7 +80,8 @@ VARVE_INLINE V wrapped_any(V const& v) {
   if constexpr (is_batch<V>) return kernel::lanewise<T>(f, v);
   else return f(v);
 }
-/// ... faster, none beyond 2^51.
+/// Wraps integers in the lanes to what `E` can hold, faster than `wrapped_any`. Their absolute values must not exceed
+/// 2^51.
 template <class E, lane T>
 VARVE_INLINE batch<T> wrapped(batch<T> const& v) {
   if constexpr (std::is_same_v<E, bool>) {
@@ -93,7 +95,7 @@ VARVE_INLINE batch<T> wrapped(batch<T> const& v) {
   } else if constexpr (std::is_integral_v<T>) {
     batch<T> const sign(T(2147483648));
     return ((v & batch<T>(T(4294967295))) ^ sign) - sign;
-  } else { // 2^52 + 2^51 + x ends in the bits of x; under those of 2^52 they are a number again, which is not negative
+  } else { // 2^52 + 2^51 + x ends in the bits of x; these, in the mantissa of 2^52, form a non-negative number again
     using bits = detail::beside_t<std::uint64_t, T>;
     constexpr bool byte = sizeof(E) == 1;
     bits const low = std::bit_cast<bits>(v + batch<T>(6755399441055744.0)) & (byte ? 0xffu : 0xffffffffu);
@@ -101,7 +103,7 @@ VARVE_INLINE batch<T> wrapped(batch<T> const& v) {
     return std::bit_cast<batch<T>>(number) - batch<T>(byte ? 4503599627370496.0 : 4503599627370496.0 + 2147483648.0);
   }
 }
-/// Floats as the integers or flags that `cast<E>` makes of them, or as `E` rounds them.
+/// Converts floating-point lanes by `cast<E>` to integers or flags, or rounds them to `E`; returns the result in `T`.
 template <class E, lane T>
 VARVE_INLINE batch<T> through(batch<T> const& v) {
   if constexpr (std::is_same_v<E, bool>) return kernel::wrapped<bool>(v);
@@ -113,8 +115,8 @@ VARVE_INLINE batch<T> through(batch<T> const& v) {
         __builtin_convertvector(std::bit_cast<detail::beside_t<T, T>>(v), detail::beside_t<E, T>));
   else return detail::bounded(kernel::trunc(v), sizeof(E) == 4 ? T(2147483648.0) : T(9223372036854775808.0));
 }
-/// The product of two integers of `E`, which wraps around: exact where lanes of floats would round it. `V` is a batch
-/// or a scalar.
+/// Returns the product of two integers of `E`, which wraps around. It is exact where floating-point lanes would round
+/// it. `V` is a batch or a scalar.
 template <class E, class V>
 VARVE_INLINE V wrapped_product(V const& x, V const& y) {
   using T = element_t<V>;
@@ -136,7 +138,7 @@ VARVE_INLINE V wrapped_product(V const& x, V const& y) {
   }
 }
 
-/// As many elements from `p` on as there are lanes of `T`.
+/// Loads and converts one element per lane of `T` from `p` on.
 template <lane T, class E>
 VARVE_INLINE batch<T> load_converted(E const* p) {
   if constexpr (lanes<T> == 1) {
@@ -149,8 +151,8 @@ VARVE_INLINE batch<T> load_converted(E const* p) {
     return detail::lanes_of<T>(x);
   }
 }
-/// Stores all lanes from `p` on; integers that `E` does not hold wrap around, unless it is known that there are none
-/// (`Fits`).
+/// Converts and stores all lanes from `p` on. Integers that `E` cannot hold wrap around. `Fits` skips this if all are
+/// known to fit.
 template <bool Fits = false, class E, lane T>
 VARVE_INLINE void store_converted(E* p, batch<T> const& v) {
   if constexpr (lanes<T> == 1 || (!Fits && std::is_integral_v<E> && sizeof(E) < 8)) {

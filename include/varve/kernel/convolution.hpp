@@ -6,24 +6,24 @@
 #include <varve/kernel/matmul.hpp>
 
 /// @file
-/// Convolutions as products of matrices. The matrix of all that the kernel sees, a row for each channel and tap and a
-/// column for each place, is never made as a whole: a panel of it is gathered when the product wants it, or, for
-/// transposed convolutions, what the product gives is added to the field tile by tile. All scratch memory is on the
-/// stack.
+/// Convolutions as matrix products. The matrix of all field elements that the kernel meets has a row for each channel
+/// and tap, and a column for each place. It is never stored as a whole: a panel of it is gathered when the product
+/// needs it. For transposed convolutions, tiles of the product are added to the field instead. All scratch memory is on
+/// the stack.
 namespace varve::kernel {
 
 namespace detail {
-/// Elements of the tile in which results wait for their places.
+/// Number of elements of the tile that buffers results before they are copied.
 template <class T>
 inline constexpr index_t convolution_tile = 32768 / static_cast<index_t>(sizeof(T));
 
-/// Gathers panels of that matrix, for one group: its columns are the places of all samples, one after the other.
+/// Gathers panels of the matrix of one group; its columns are the places of all samples, one sample after the other.
 template <class T>
 class panel_gatherer {
 public:
   panel_gatherer(convolution_sizes const& sizes, T const* field_of_group) : s(sizes), field(field_of_group) {}
 
-  /// Columns [j, j + cols) of the matrix are wanted next.
+  /// Selects columns [j, j + cols) of the matrix for the following calls of `gather`.
   void move_to(index_t j, index_t cols) {
     runs = 0;
     for (index_t k = 0; k < cols;) {
@@ -37,14 +37,15 @@ public:
       k += r.count;
     }
   }
-  /// Rows [p, p + rows) of these columns, side by side; missing columns and what lies outside of the field are 0.
+  /// Gathers rows [p, p + rows) of the selected columns side by side. Missing columns and elements outside of the field
+  /// are 0.
   VARVE_NOINLINE void gather(index_t p, index_t rows, T* to) const {
-    bool const along_taps = s.tap[2] > s.place[2]; // the longer way through contiguous memory
+    bool const along_taps = s.tap[2] > s.place[2]; // loop over the longer contiguous dimension
     if (along_taps || all[runs - 1].column + all[runs - 1].count < W)
       for (index_t k = 0; k < rows * W; ++k) to[k] = T(0);
     index_t t2 = p % s.tap[2], t1 = p / s.tap[2] % s.tap[1], t0 = p / (s.tap[2] * s.tap[1]) % s.tap[0];
     index_t from = p / s.taps() * s.field_size();
-    for (index_t q = 0; q < rows; t2 = 0) { // a line of taps each time
+    for (index_t q = 0; q < rows; t2 = 0) { // one line of taps per iteration
       index_t const count = s.tap[2] - t2 < rows - q ? s.tap[2] - t2 : rows - q;
       for (int k = 0; k < runs; ++k) {
         run const& r = all[k];
@@ -64,7 +65,7 @@ public:
 
 private:
   static constexpr index_t W = block_cols<T>;
-  /// Places that follow one another in the last dimension.
+  /// Consecutive places along the last dimension.
   struct run {
     index_t column, count;
     T const* from;
@@ -81,13 +82,13 @@ private:
       return kernel::store_first(to, static_cast<std::size_t>(n),
                                  kernel::load_first(from, static_cast<std::size_t>(n)));
     for (index_t i = 0; i < n - L; i += L) kernel::store(to + i, kernel::load(from + i));
-    kernel::store(to + n - L, kernel::load(from + n - L)); // part of it once more
+    kernel::store(to + n - L, kernel::load(from + n - L)); // overlaps the previous batch
   }
   void take_places(run const& r, T const* line, index_t t2, index_t count, T* to) const {
     index_t const step = s.stride[2];
     index_t x = r.at[2] + t2 * s.dilation[2];
     for (to += r.column; count > 0; --count, x += s.dilation[2], to += W) {
-      index_t from = 0, end = line ? r.count : 0; // of the places that are inside
+      index_t from = 0, end = line ? r.count : 0; // the places inside of the field
       if (x < 0) from = step == 1 ? -x : (step - 1 - x) / step;
       if (x + (r.count - 1) * step >= s.field[2] && line) end = x >= s.field[2] ? 0 : (s.field[2] - 1 - x) / step + 1;
       if (from >= end) from = end = 0;
@@ -102,7 +103,7 @@ private:
     if (!line) return;
     index_t const step = s.dilation[2];
     for (index_t i = 0; i < r.count; ++i) {
-      index_t const x = r.at[2] + i * s.stride[2] + t2 * step; // of the first row
+      index_t const x = r.at[2] + i * s.stride[2] + t2 * step; // for the first row
       index_t const from = x < 0 ? (step - 1 - x) / step : 0,
                     inside = x < s.field[2] ? (s.field[2] - 1 - x) / step + 1 : 0,
                     end = inside < count ? inside : count;
@@ -112,7 +113,7 @@ private:
   }
 };
 
-/// Columns [begin, end) of places = weight times what the kernel sees, for rows [0, m) of one group.
+/// Computes columns [begin, end) of places = weight times the gathered matrix, for rows [0, m) of one group.
 template <class T>
 VARVE_NOINLINE void multiply_gathered(panel_gatherer<T>& seen, index_t m, index_t k, T const* weight, index_t begin,
                                       index_t end, matrix<T> c) {
@@ -136,14 +137,14 @@ template <class T>
 VARVE_NOINLINE void convolve_by_gathering(convolution_sizes const& s, T const* field, T const* weight, T* out) {
   constexpr index_t W = block_cols<T>;
   index_t const k = s.field_channels * s.taps(), places = s.places(), m = s.place_channels;
-  bool const across = s.batch > 1 && places < 4 * W; // few places: panels are filled from several samples
+  bool const across = s.batch > 1 && places < 4 * W; // few places: fill panels from several samples
   alignas(64) T tile[convolution_tile<T>];
   for (index_t g = 0; g < s.groups && s.batch > 0; ++g) {
     panel_gatherer<T> seen(s, field + g * s.field_channels * s.field_size());
     for (index_t i = 0; i < m; i += outer_block) {
       index_t const mb = m - i < outer_block ? m - i : outer_block;
       T const* const w = weight + (g * m + i) * k;
-      T* const to = out + (g * m + i) * places; // of the first sample
+      T* const to = out + (g * m + i) * places; // in the first sample
       if (!across) {
         for (index_t n = 0; n < s.batch; ++n)
           detail::multiply_gathered<T>(seen, mb, k, w, n * places, (n + 1) * places,
@@ -162,7 +163,7 @@ VARVE_NOINLINE void convolve_by_gathering(convolution_sizes const& s, T const* f
   }
 }
 
-/// to[i * step] += from[i].
+/// Computes to[i * step] += from[i].
 template <class T>
 VARVE_INLINE void add_row(T* to, index_t step, T const* from, index_t n) {
   index_t i = 0;
@@ -171,7 +172,7 @@ VARVE_INLINE void add_row(T* to, index_t step, T const* from, index_t n) {
       kernel::store(to + i, batch<T>(kernel::load(to + i) + kernel::load(from + i)));
   for (; i < n; ++i) to[i * step] += from[i];
 }
-/// Adds a tile to the field: its rows are those of the matrix from `row` on, its columns the places from `place` on.
+/// Adds a tile to the field; its rows are those of the matrix from `row` on, its columns the places from `place` on.
 template <class T>
 VARVE_NOINLINE void spread_tile(convolution_sizes const& s, index_t row, index_t rows, index_t place, index_t cols,
                                 T const* tile, T* field) {
@@ -212,12 +213,12 @@ VARVE_NOINLINE void convolve_by_spreading(convolution_sizes const& s, T const* p
 }
 } // namespace detail
 
-/// A convolution of contiguous memory, which may not overlap. Floating ones are products of matrices, unless these
-/// would have one or two rows; integers wrap.
+/// Computes a convolution of contiguous memory; the operands must not overlap the output. Floating-point ones are
+/// computed as matrix products or line by line, unless these would have only one or two rows. Integers wrap around.
 template <class T>
 void convolve(convolution_sizes const& s, T const* input, T const* weight, T* output) {
   if constexpr (floating_lane<T>) {
-    constexpr index_t half = static_cast<index_t>(lanes<T>) / 2; // of shorter lines most lanes would lie idle
+    constexpr index_t half = static_cast<index_t>(lanes<T>) / 2; // with shorter lines most lanes would be idle
     bool const taps_in_lines = s.tap[2] > s.place[2] && s.tap[2] >= half && !s.transposed;
     if (half > 0 && taps_in_lines && s.place_channels >= half && s.places() > 2 &&
         detail::convolve_by_products_of_channels(s, input, weight, output))
@@ -236,7 +237,7 @@ void convolve(convolution_sizes const& s, T const* input, T const* weight, T* ou
   }
   kernel::convolve_directly(s, input, weight, output);
 }
-/// The same by dtype (`dtype_error` for bool and the dtypes without kernels).
+/// Computes a convolution for a run-time dtype. Throws `dtype_error` for bool and dtypes without kernels.
 template <class = void>
 VARVE_NOINLINE void convolve(dtype type, convolution_sizes const& s, void const* input, void const* weight,
                              void* output) {

@@ -4,22 +4,24 @@
 #include <varve/kernel/arithmetic.hpp>
 
 /// @file
-/// What all kernels of convolutions know of shapes, and the plain loops: for constant expressions, integers, and where
-/// there is little to multiply.
+/// Sizes that all convolution kernels use, and a convolution by plain loops. The loops serve constant expressions,
+/// integers, and convolutions with little to multiply.
 namespace varve::kernel {
 
-/// The sizes of a convolution over contiguous memory, its three spatial dimensions filled up in front with sizes of 1.
+/// Sizes of a convolution over contiguous memory. Missing spatial dimensions are added in front with size 1, so that
+/// there are three.
 ///
-/// One side of it is a *field*, in which the kernel is put at *places*: tap t at place i meets element `i * stride + t
-/// * dilation - padding` of the field. A convolution reads the field and gives an element for each place; a transposed
-/// one reads the places and adds up in the field. The weight is [groups * place_channels, field_channels, taps...] for
-/// both.
+/// One operand or result of a convolution is the *field*. The kernel is positioned on it at *places*: tap t at place i
+/// meets element `i * stride + t * dilation - padding` of the field. A convolution reads the field and returns an
+/// element for each place. A transposed one reads the places and adds into the field. In both cases the weight has the
+/// shape [groups * place_channels, field_channels, taps...].
 struct convolution_sizes {
   index_t batch = 0, groups = 0, place_channels = 0, field_channels = 0; // channels of one group
   index_t place[3]{1, 1, 1}, field[3]{1, 1, 1}, tap[3]{1, 1, 1}, stride[3]{1, 1, 1}, padding[3]{}, dilation[3]{1, 1, 1};
   bool transposed = false;
 
-  /// Attributes are those of the operator: {stride}, {padding}, {dilation..., transposed, groups, output_padding...}.
+  /// Reads the sizes from the operator's attributes {stride}, {padding}, {dilation..., transposed, groups,
+  /// output_padding...} and the shapes.
   constexpr convolution_sizes(attributes const& at, dims const& input, dims const& weight, dims const& output) {
     auto const number = [&](int fact, int k) { return at[fact][k].number(); };
     int const n = at[0].n;
@@ -36,10 +38,10 @@ struct convolution_sizes {
   constexpr index_t places() const { return place[0] * place[1] * place[2]; }
   constexpr index_t field_size() const { return field[0] * field[1] * field[2]; }
   constexpr index_t taps() const { return tap[0] * tap[1] * tap[2]; }
-  /// Element of the field, along dimension `d`, that tap `t` meets at place 0.
+  /// Returns the index in the field, along dimension `d`, that tap `t` meets at place 0.
   constexpr index_t offset(int d, index_t t) const { return t * dilation[d] - padding[d]; }
-  /// The places, along dimension `d`, at which what is `at` elements into the field at place 0 lies within it: from the
-  /// first to before the last.
+  /// Returns the first place, along dimension `d`, at which an element is inside of the field, if `at` is the element's
+  /// index at place 0. `last` returns the end of these places (one past the last one).
   constexpr index_t first(int d, index_t at) const { return at < 0 ? (stride[d] - 1 - at) / stride[d] : 0; }
   constexpr index_t last(int d, index_t at) const {
     index_t const n = field[d] > at ? (field[d] - 1 - at) / stride[d] + 1 : 0;
@@ -48,8 +50,8 @@ struct convolution_sizes {
 };
 
 namespace detail {
-/// Calls `f(place, field, count)` for each row of places at which tap (t0, t1, t2) meets the field: offsets of the
-/// first of `count` elements, in their planes.
+/// Calls `f(place, field, count)` for each row of places at which tap (t0, t1, t2) meets the field. `place` and `field`
+/// are the offsets of the first of `count` elements in their planes.
 template <class F>
 constexpr void for_each_met_row(convolution_sizes const& s, index_t t0, index_t t1, index_t t2, F const& f) {
   index_t const o0 = s.offset(0, t0), o1 = s.offset(1, t1), o2 = s.offset(2, t2), from = s.first(2, o2),
@@ -60,7 +62,7 @@ constexpr void for_each_met_row(convolution_sizes const& s, index_t t0, index_t 
       f((i * s.place[1] + j) * s.place[2] + from,
         ((i * s.stride[0] + o0) * s.field[1] + j * s.stride[1] + o1) * s.field[2] + from * s.stride[2] + o2, count);
 }
-/// to[i * to_step] += v * from[i * from_step].
+/// Computes to[i * to_step] += v * from[i * from_step].
 template <class T>
 constexpr void add_scaled(T* to, index_t to_step, T v, T const* from, index_t from_step, index_t n) {
   index_t i = 0;
@@ -74,7 +76,7 @@ constexpr void add_scaled(T* to, index_t to_step, T v, T const* from, index_t fr
 }
 } // namespace detail
 
-/// Any convolution by plain loops; integers wrap. Memory is contiguous and may not overlap.
+/// Computes any convolution by plain loops. Integers wrap around. Memory is contiguous and must not overlap.
 template <class T>
 constexpr void convolve_directly(convolution_sizes const& s, T const* input, T const* weight, T* output) {
   index_t const places = s.places(), field = s.field_size(), taps = s.taps();

@@ -5,34 +5,33 @@
 #include <varve/kernel/simd.hpp>
 
 /// @file
-/// Convolutions in one or two dimensions, line by line: a tile of the field is copied with its padding, so that what a
-/// tap meets at places that follow one another is contiguous memory, whatever the stride; registers then hold several
-/// channels of a few lines of places while all taps go by. No matrix is made. Transposed convolutions are as many
-/// convolutions as there are steps in a stride, each with the taps that meet its places. The gradient of a weight,
-/// whose "kernel" is as large as the field, sums products of lines.
+/// Convolutions in one or two dimensions, line by line, without a matrix. A tile of the field is copied with its
+/// padding, so that the elements that a tap meets at consecutive places are contiguous, whatever the stride. Registers
+/// then accumulate several channels of a few lines of places over all taps. A transposed convolution becomes one
+/// convolution per phase of the stride, each with the taps that meet its places. The gradient of a weight, whose
+/// "kernel" is as large as the field, sums products of lines.
 namespace varve::kernel::detail {
 
-/// Elements of the scratch memory on the stack.
+/// Number of elements of the scratch memory on the stack.
 template <class T>
 inline constexpr index_t padded_tile = 196608 / static_cast<index_t>(sizeof(T));
 inline constexpr int most_taps = 512, most_phases = 16;
 
-/// Every second element of two registers, from the first or the second on. (Where `live` lanes are wanted, the one
-/// behind them is not: it is 0.)
+/// Returns every second element of two registers, from index `First` on.
 template <class T, std::size_t First = 0, std::size_t... I>
 VARVE_INLINE batch<T> evens(batch<T> const& a, batch<T> const& b, std::index_sequence<I...>) {
   typedef T native __attribute__((vector_size(sizeof(batch<T>))));
   return std::bit_cast<batch<T>>(
       __builtin_shufflevector(std::bit_cast<native>(a), std::bit_cast<native>(b), (2 * I + First)...));
 }
-/// The elements at `from`, `from + step`, ..., as many as are live; the other lanes are 0.
+/// Loads the elements at `from`, `from + step`, ..., `live` of them; the other lanes are 0.
 template <class T>
 VARVE_INLINE batch<T> load_apart(T const* from, index_t step, index_t live) {
   constexpr index_t L = lanes<T>;
   live = live < L ? live : L;
   if (step == 1) return detail::load_live(from, live);
   if constexpr (L > 1)
-    if (step == 2) { // what lies behind the last is not read
+    if (step == 2) { // the element behind the last one is not read
       index_t const last = 2 * live - 1;
       return detail::evens<T>(detail::load_live(from, last < L ? last : L),
                               last > L ? detail::load_live(from + L, last - L) : batch<T>(T(0)),
@@ -42,7 +41,7 @@ VARVE_INLINE batch<T> load_apart(T const* from, index_t step, index_t live) {
   for (index_t i = 0; i < L; ++i) all[i] = i < live ? from[i * step] : T(0);
   return kernel::load(all);
 }
-/// A register of two that `v` is every second element of, the others being those of `a`.
+/// Returns one of two registers in which the elements of `v` alternate with those of `a`; `High` selects the second.
 template <std::size_t High, class T, std::size_t... I>
 VARVE_INLINE batch<T> among(batch<T> const& v, batch<T> const& a, std::index_sequence<I...>) {
   constexpr std::size_t L = lanes<T>;
@@ -50,7 +49,7 @@ VARVE_INLINE batch<T> among(batch<T> const& v, batch<T> const& a, std::index_seq
   return std::bit_cast<batch<T>>(__builtin_shufflevector(std::bit_cast<native>(v), std::bit_cast<native>(a),
                                                          (I % 2 == 0 ? I / 2 + High * L / 2 : L + I)...));
 }
-/// Lines of a step of 2 that fit two registers, for `copy_padded`; `x` <= 0.
+/// Copies lines that fit two registers with a step of 2, for `copy_padded`; `x` <= 0.
 template <class T>
 VARVE_INLINE void copy_short_halves(T const* plane, index_t const* field, index_t y, index_t lines, index_t x,
                                     index_t width, T* to) {
@@ -73,8 +72,8 @@ VARVE_INLINE void copy_short_halves(T const* plane, index_t const* field, index_
     }
   }
 }
-/// Copies lines of a plane with what lies around it, which is 0: of each line the elements `step` apart follow one
-/// another, `width` of them for each of `step` phases. Up to a register behind the last is overwritten.
+/// Copies lines of a plane with zeros around it. The elements of a line that are `step` apart become contiguous:
+/// `width` of them for each of `step` phases. Up to one register behind the end is overwritten.
 template <class T>
 VARVE_NOINLINE void copy_padded(T const* plane, index_t const* field, index_t y, index_t lines, index_t x, index_t step,
                                 index_t width, T* to) {
@@ -82,7 +81,7 @@ VARVE_NOINLINE void copy_padded(T const* plane, index_t const* field, index_t y,
   if constexpr (L > 1)
     if (step == 2 && x <= 0 && x + 2 * width >= field[1] + 1 && field[1] > 0 && field[1] <= 2 * L)
       return detail::copy_short_halves(plane, field, y, lines, x, width, to);
-  index_t first[most_phases], last[most_phases]; // of each phase what is inside
+  index_t first[most_phases], last[most_phases]; // the part of each phase inside of the field
   for (index_t phase = 0; phase < step; ++phase) {
     index_t const at = x + phase, end = at < field[1] ? (field[1] - 1 - at) / step + 1 : 0;
     first[phase] = at < 0 ? (step - 1 - at) / step : 0, last[phase] = end < width ? end : width;
@@ -99,16 +98,16 @@ VARVE_NOINLINE void copy_padded(T const* plane, index_t const* field, index_t y,
     }
 }
 
-/// One convolution of one group: which taps there are, where they meet the field, and where results go.
+/// One convolution of one group: its taps, where they meet the field, and where results are written.
 template <class T>
 struct line_convolution {
-  index_t in_channels, out_channels, field[2], step[2]{1, 1}; // of a place in the field
-  index_t out_plane, out_step[2];                             // between channels, lines, places of results
+  index_t in_channels, out_channels, field[2], step[2]{1, 1}; // distance of places in the field
+  index_t out_plane, out_step[2];                             // distances of channels, lines and places of results
   T const* weight;
   index_t weight_row, weight_channel; // strides of the channels of results and of the field
   int taps = 0, phases = 0;
   index_t at[2][most_taps], weight_at[most_taps];
-  /// Results that meet the same taps: where the first one goes, how many there are, and which taps these are.
+  /// Results that meet the same taps: the offset of the first one, their numbers, and the range of these taps.
   struct phase {
     index_t out_first, places[2];
     int from, end;
@@ -123,7 +122,7 @@ struct line_convolution {
     at[0][taps] = y, at[1][taps] = x, weight_at[taps++] = w;
     phase_at[phases - 1].end = taps;
   }
-  /// How the field is cut into tiles; false if a line of a channel is too large for one.
+  /// Divides the field into tiles. Returns false if a line of a channel is too large for a tile.
   bool plan() {
     cut();
     return channels > 0;
@@ -194,7 +193,7 @@ private:
     index_t y = 0, x = 0;
     while (y < t.lines) {
       T const* from[Batches];
-      index_t to[Batches], live[Batches]; // results; those behind the last are none
+      index_t to[Batches], live[Batches]; // offsets of results; `live` is 0 behind the last one
       for (int b = 0; b < Batches; ++b) {
         if (y == t.lines) {
           from[b] = from[b - 1], live[b] = 0;
@@ -244,7 +243,7 @@ private:
       return detail::store_live(to, live, v);
     }
     if constexpr (L > 1)
-      if (out_step[1] == 2 && live == L && to + 2 * L <= end_of_out) { // what lies in between is written as it is
+      if (out_step[1] == 2 && live == L && to + 2 * L <= end_of_out) { // writes the elements in between unchanged
         constexpr std::make_index_sequence<lanes<T>> each{};
         batch<T> const a = kernel::load(to), b = kernel::load(to + L);
         if (add) v += detail::evens<T>(a, b, each);
@@ -257,11 +256,11 @@ private:
   }
 };
 
-/// Is a convolution one of lines or planes?
+/// True if a convolution works on lines or planes.
 inline bool is_planar(convolution_sizes const& s) {
   return s.place[0] == 1 && s.tap[0] == 1 && s.field[0] == 1 && s.padding[0] == 0 && s.taps() <= most_taps;
 }
-/// Convolutions of one or two dimensions; false if they are others, or too large.
+/// Computes a convolution in one or two dimensions. Returns false if it has three or is too large.
 template <class T>
 VARVE_NOINLINE bool convolve_by_lines(convolution_sizes const& s, T const* field, T const* weight, T* out) {
   if (!is_planar(s)) return false;
@@ -279,7 +278,8 @@ VARVE_NOINLINE bool convolve_by_lines(convolution_sizes const& s, T const* field
   }
   return true;
 }
-/// Their transposes. Results a stride apart meet the same taps.
+/// Computes a transposed convolution in one or two dimensions. Results that are a stride apart meet the same taps.
+/// Returns false if it has three dimensions or is too large.
 template <class T>
 VARVE_NOINLINE bool convolve_transposed_by_lines(convolution_sizes const& s, T const* places, T const* weight, T* out) {
   index_t const all = s.stride[1] * s.stride[2];
@@ -310,7 +310,7 @@ VARVE_NOINLINE bool convolve_transposed_by_lines(convolution_sizes const& s, T c
   return true;
 }
 
-/// Sums of products of lines: few places, and a kernel with many taps along its lines.
+/// Sums of products of lines, for few places and a kernel with many taps along its lines.
 template <class T>
 class line_products {
 public:
@@ -324,7 +324,7 @@ public:
     }
   }
   bool fits() const { return step <= most_phases && lines * step * width <= padded_tile<T> && s.places() <= most_sums; }
-  /// Results [m, places] of one sample of one group.
+  /// Computes the results [m, places] of one sample of one group.
   void run(T const* field, T const* weight, T* out) {
     alignas(64) T tile[padded_tile<T> + lanes<T>], sums[most_sums * L];
     index_t const f[2] = {s.field[1], s.field[2]}, m = s.place_channels, places = s.places(), row = row_of_weight();
@@ -348,7 +348,7 @@ private:
   convolution_sizes const& s;
   index_t step, width, lines, offset[most_sums];
 
-  /// The sums of the lanes of `n` registers, as many at a time as there are lanes.
+  /// Sums the lanes of each of `n` registers, as many registers at a time as there are lanes.
   static void sum_lanes(T const* sums, index_t n, T* out) {
     for (; n >= L; n -= L, sums += L * L, out += L) {
       batch<T> r[lanes<T>];
@@ -392,7 +392,7 @@ private:
         for (int i = 0; i < Rows; ++i) v[i] = detail::load_live(w + i * row + x, live);
 #pragma GCC unroll 9
         for (int k = 0; k < Places; ++k) {
-          V const u = detail::load_live(from[k] + line + x, live); // what is not live may be infinite
+          V const u = detail::load_live(from[k] + line + x, live); // lanes that are not live may be infinite
 #pragma GCC unroll 3
           for (int i = 0; i < Rows; ++i) sum[i][k] = kernel::fma<T>(v[i], u, sum[i][k]);
         }
@@ -415,9 +415,8 @@ VARVE_NOINLINE bool convolve_by_products_of_lines(convolution_sizes const& s, T 
   return true;
 }
 
-/// The same where there are many channels of results: lanes hold these, of the "kernel" turned so that they lie side by
-/// side, and numbers of the field are repeated in all lanes; all places of a channel are summed in registers while the
-/// taps go by.
+/// Sums of products of lines, for many channels of results. Lanes hold these channels, for which the weight is
+/// transposed, and elements of the field are repeated in all lanes. Registers accumulate several places over all taps.
 template <class T>
 class channel_products {
 public:
@@ -434,7 +433,7 @@ public:
     return channels > 0 && s.places() <= most_places && lines * s.tap[2] * across <= turned_size &&
            plane() <= plane_size;
   }
-  /// Results [batch, m, places] of one group; samples of field and results lie so far apart.
+  /// Computes the results [batch, m, places] of one group; `field_apart` and `out_apart` are the distances of samples.
   void run(T const* field, index_t field_apart, T const* weight, T* out, index_t out_apart) {
     alignas(64) T turned[turned_size], sums[sums_size], tile[plane_size + L];
     index_t const f[2] = {s.field[1], s.field[2]}, places = s.places(), m = s.place_channels;
@@ -466,7 +465,7 @@ private:
 
   index_t plane_lines(index_t taps) const { return (taps - 1) * s.dilation[1] + (s.place[1] - 1) * s.stride[1] + 1; }
   index_t plane() const { return plane_lines(lines) * width; }
-  /// `count` taps of all channels of results, a tap after the other; channels that are missing are 0.
+  /// Transposes `count` taps of all channels of results: taps one after the other, missing channels filled with 0.
   VARVE_NOINLINE void turn(T const* from, index_t count, T* to) const {
     index_t const row = s.field_channels * s.taps();
     for (index_t i = 0; i < across; i += L)

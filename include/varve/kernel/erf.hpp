@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/kernel/exponential.hpp>
-#if !defined(__clang__) // g++ 12 warns of its own AVX-512 header where xsimd was included before this header
+#if !defined(__clang__) // g++ 12 warns about its own AVX-512 header if xsimd was included before this header
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
 
 /// @file
-/// erf of batches: r - (e^(-x^2) - 1) (1 - r) for x >= 0, where r = 1 - e^(x^2) erfc(x) = x (2/sqrt(pi) - x S(x)) and S
-/// is smooth. Both terms are positive: nothing cancels near 0. e^(-x^2) is computed as the derivative of erf computes
-/// it, so that a compiler that sees both computes it once. Within 4 ulp. S is a quotient of polynomials without
-/// negative coefficients, for the relative error of erf (2e-8 and 9e-18); it is not used from where erf rounds to 1 on.
+/// Error function of batches, within 4 ulp. It is r - (e^(-x^2) - 1) (1 - r) for x >= 0. Here r = 1 - e^(x^2) erfc(x) =
+/// x (2/sqrt(pi) - x S(x)) with a smooth S. Both terms are positive, so nothing cancels near 0. e^(-x^2) is computed as
+/// in the derivative of erf, so that a compiler that inlines both computes it once. S is a quotient of polynomials with
+/// positive coefficients, fitted to the relative error of erf (2e-8 and 9e-18). It is not used where erf rounds to 1.
 namespace varve::kernel::error_function {
 
 template <class T>
@@ -37,7 +37,7 @@ struct table<double> {
                                  0.00136648974328359};
 };
 
-/// Error function, odd also in the sign of zero.
+/// Returns the error function, which is odd, also in the sign of zero.
 template <class T>
 VARVE_INLINE batch<T> erf(batch<T> const& x) {
   using c = table<T>;
@@ -47,7 +47,7 @@ VARVE_INLINE batch<T> erf(batch<T> const& x) {
   auto const e = exponential::reduce<T>(kernel::negate<T>(z));
   V const s = exponential::power_of_two<T>(e.shifted);
   V y = kernel::fnma<T>(kernel::fma<T>(e.q, s, s - one), one - r, r);
-#if defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__) // in another order it may round to more than 1
+#if defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__) // reordered operations may round to more than 1
   y = kernel::select<T>(y > one, one, y);
 #endif
   return library::copysign(kernel::select<T>(a > V(c::is_one), one, y), x);

@@ -6,13 +6,13 @@
 #include <cmath>
 
 /// @file
-/// What is made of the error function: its complement, also scaled, the logarithm of the normal distribution function,
-/// and inverses. Computed in double, usable in constant expressions.
+/// Functions related to the error function: its complement, the scaled complement, the logarithm of the normal
+/// distribution function, and inverses. They are computed in double and usable in constant expressions.
 namespace varve::kernel::distribution {
 
 using gamma::infinity;
 using gamma::nan;
-/// Steps that the inverses take for values, or batches, of a type.
+/// Number of Halley steps in the inverses for a scalar or batch type.
 template <class V>
 inline constexpr int halley_steps = [] {
   if constexpr (is_batch<V>) return sizeof(element_t<V>) == 4 ? 1 : 2;
@@ -20,8 +20,8 @@ inline constexpr int halley_steps = [] {
 }();
 inline constexpr double root_pi = 1.77245385090551602730, root_half = 0.70710678118654752440;
 
-/// What erf is made of (`kernel/erf.hpp`): e^(x^2) erfc(x) = 1 - x (2/sqrt(pi) - x S(x)), for small x >= 0, where
-/// the difference keeps digits: within 1e-15 below 1.25, within 3e-13 below 3.
+/// Returns e^(x^2) erfc(x) = 1 - x (2/sqrt(pi) - x S(x)) for small x >= 0, with S of `kernel/erf.hpp`. The error is
+/// within 1e-15 below 1.25, and within 3e-13 below 3.
 constexpr double scaled_by_quotient(double x) {
   using c = error_function::table<double>;
   double p = 0, q = 0;
@@ -29,13 +29,14 @@ constexpr double scaled_by_quotient(double x) {
   for (int k = 7; k >= 0; --k) q = q * x + c::q[k];
   return 1 - x * (c::slope - x * (p / q));
 }
-/// e^(x^2) = exp(high^2) exp(low (x + high)).
+/// Returns e^(x^2) = exp(high^2) exp(low (x + high)).
 constexpr double exp_of_square(double x) {
   double const high = static_cast<double>(static_cast<float>(x)), low = x - high;
   return kernel::exp(high * high) * kernel::exp(low * (x + high));
 }
-/// e^(x^2) erfc(x) for x >= 0: by a quotient of polynomials and the standard library, in constant expressions by a
-/// series below 1 and a continued fraction. `single`: as exact as floats are, and more.
+/// Returns e^(x^2) erfc(x) for x >= 0. It uses a quotient of polynomials and the standard library, but in constant
+/// expressions a series below 1 and a continued fraction above. With `single`, errors of up to 3e-13 are allowed, which
+/// vanish in float precision.
 constexpr double scaled_above(double x, bool single = false) {
   if (!std::is_constant_evaluated()) {
     if (x < (single ? 3 : 1.25)) return scaled_by_quotient(x);
@@ -61,7 +62,7 @@ constexpr double erfcx(double x, bool single = false) {
   if (x < -26.7) return infinity;
   return 2 * exp_of_square(x) - scaled_above(-x, single);
 }
-/// 1 - erf(x) without cancellation.
+/// Returns 1 - erf(x) without cancellation.
 constexpr double erfc(double x) {
   if (x != x) return x;
   if (!std::is_constant_evaluated()) return std::erfc(x);
@@ -70,8 +71,8 @@ constexpr double erfc(double x) {
   double const high = static_cast<double>(static_cast<float>(x)), low = x - high;
   return kernel::exp(-high * high) * kernel::exp(-low * (x + high)) * scaled_above(x);
 }
-/// ... of doubles that were floats, within 1e-11: e^(-x^2), whose exponent is exact, times what `scaled_by_quotient`
-/// says below 3, and beyond that a continued fraction.
+/// Returns erfc of doubles that were converted from floats, within 1e-11: e^(-x^2), whose exponent is exact, times a
+/// scaled erfc. The latter is that of `scaled_by_quotient` up to 3, and a continued fraction beyond.
 VARVE_INLINE batch<double> erfc_of_floats(batch<double> const& x) {
   using V = batch<double>;
   using c = error_function::table<double>;
@@ -86,22 +87,23 @@ VARVE_INLINE batch<double> erfc_of_floats(batch<double> const& x) {
   V const y = kernel::exp<double>(kernel::negate<double>(a * a)) * scaled;
   return kernel::select<double>(x < V(0.), V(2.) - y, y);
 }
-/// erfc of scalars and batches.
+/// Returns erfc of a scalar or a batch.
 template <class V>
 VARVE_INLINE constexpr V erfc_of(V const& x) {
   if constexpr (has_halves<V>) {
-    V const most(20.0f), clamped = kernel::minimum(kernel::maximum(x, V(-20.0f)), most); // 0 and 2, and NaN stays
+    // erfc is 0 or 2 beyond; NaN stays
+    V const most(20.0f), clamped = kernel::minimum(kernel::maximum(x, V(-20.0f)), most);
     return kernel::by_halves([](batch<double> const& v) { return distribution::erfc_of_floats(v); }, clamped);
   } else return kernel::in_double([](double a) { return distribution::erfc(a); }, x);
 }
-/// The logarithm of the normal distribution function, without underflow.
+/// Returns the logarithm of the normal distribution function, without underflow.
 constexpr double log_ndtr(double x, bool single = false) {
   if (x != x) return x;
   if (x > -1) return kernel::log1p(-erfc(x * root_half) / 2);
   if (x == -infinity) return x;
   return kernel::log(scaled_above(-x * root_half, single) / 2) - x * x / 2;
 }
-/// Quotients of polynomials for `ndtri`, of Wichura (Algorithm AS 241, Applied Statistics 37, 1988): around 1/2, and of
+/// Quotients of polynomials for `ndtri` by Wichura (Algorithm AS 241, Applied Statistics 37, 1988): around 1/2, and in
 /// sqrt(-log p) up to 5 and beyond.
 struct normal_quantile {
   static constexpr double near_half[2][8] = {
@@ -125,7 +127,7 @@ struct normal_quantile {
     return above / below;
   }
 };
-/// Where the normal distribution function is p, within a few units of the last place.
+/// Returns the inverse of the normal distribution function, accurate to a few ulp.
 constexpr double ndtri(double p) {
   using quantile = normal_quantile;
   if (!(p >= 0 && p <= 1)) return nan;
@@ -137,7 +139,8 @@ constexpr double ndtri(double p) {
       r <= 5 ? quantile::quotient(quantile::up_to_five, r - 1.6) : quantile::quotient(quantile::beyond, r - 5);
   return q < 0 ? -x : x;
 }
-/// Of small numbers by the first terms of its series (within 2e-4) and Halley's steps on erf.
+/// Returns the inverse error function. Up to 0.5 it uses the first terms of its series (within 2e-4) and Halley's steps
+/// on erf; above, `ndtri`.
 constexpr double erfinv(double y, int steps = 2) {
   double const a = y < 0 ? -y : y;
   if (!(a <= 1)) return nan;

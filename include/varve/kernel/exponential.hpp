@@ -4,16 +4,16 @@
 #include <varve/kernel/polynomial.hpp>
 
 #include <limits>
-#if !defined(__clang__) // g++ 12 warns of its own AVX-512 header where xsimd was included before this header
+#if !defined(__clang__) // g++ 12 warns about its own AVX-512 header if xsimd was included before this header
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
 
 /// @file
-/// exp, expm1, tanh and sigmoid of batches from one argument reduction and one polynomial: faster than the library's,
-/// within 2 ulp. The polynomials interpolate (e^r - 1 - r) / r^2 at the Chebyshev points of |r| <= ln(2)/2 (errors 8e-9
-/// and 1.2e-17).
+/// exp, expm1, tanh and sigmoid of batches, from one argument reduction and one polynomial. They are faster than
+/// xsimd's and within 2 ulp. The polynomials interpolate (e^r - 1 - r) / r^2 at the Chebyshev points of |r| <= ln(2)/2
+/// (errors 8e-9 and 1.2e-17).
 namespace varve::kernel::exponential {
 
 template <class T>
@@ -40,7 +40,7 @@ struct table<double> {
                                  2.510038549551032e-08};
 };
 
-/// x = n ln(2) + r: `shifted` holds n in its low bits, `q` is e^r - 1.
+/// Reduced argument x = n ln(2) + r: `shifted` holds n in its low bits, and `q` is e^r - 1.
 template <class T>
 struct reduced {
   batch<T> shifted, q;
@@ -53,25 +53,24 @@ VARVE_INLINE reduced<T> reduce(batch<T> const& x) {
   V const r = kernel::fma<T>(n, V(-c::ln2_low), kernel::in_order<T>(kernel::fma<T>(n, V(-c::ln2_high), x)));
   return {shifted, kernel::fma<T>(r * r, kernel::polynomial<T>(c::p, r), r)};
 }
-/// 2^n from a shifted n, while 2^n is a normal number.
+/// Returns 2^n for a shifted n, if 2^n is a normal number.
 template <class T>
 VARVE_INLINE batch<T> power_of_two(batch<T> const& shifted) {
   using c = table<T>;
   return detail::shift_left<c::mantissa_bits, typename c::integer, T>(shifted, batch<T>(T(1)));
 }
-/// e^x. Results below the smallest normal number are 0.
+/// Returns e^x. Results below the smallest normal number are 0.
 template <class T>
 VARVE_INLINE batch<T> exp(batch<T> const& x) {
   using c = table<T>;
   using V = batch<T>;
   auto const y = exponential::reduce<T>(x);
   V const e = detail::shift_left<c::mantissa_bits, typename c::integer, T>(
-      y.shifted, y.q + V(T(1))); // n goes to the exponent: 2^128 alone would overflow
+      y.shifted, y.q + V(T(1))); // n is added to the exponent: 2^128 alone would overflow
   return kernel::select<T>(x <= V(c::highest), kernel::select<T>(x < V(c::lowest), V(T(0)), e),
                            x * V((std::numeric_limits<T>::max)())); // infinity, or NaN
 }
-/// e^x - 1. One power of two less is built and the result doubled, so that the greatest results do not overflow on the
-/// way.
+/// Returns e^x - 1, computed with half the power of two and doubled, so that no intermediate result overflows.
 template <class T>
 VARVE_INLINE batch<T> expm1(batch<T> const& x) {
   using c = table<T>;
@@ -82,7 +81,8 @@ VARVE_INLINE batch<T> expm1(batch<T> const& x) {
   V const h = kernel::fma<T>(y.q, s, s - V(T(0.5)));
   return kernel::select<T>(x == V(T(0)), x, h + h); // keeps the sign of zero
 }
-/// t / (t + 2) with t = e^(2|x|) - 1, and the sign of x: nothing cancels, so small x need no case of their own.
+/// Returns tanh(x) as t / (t + 2) with t = e^(2|x|) - 1 and the sign of x. Nothing cancels, so small x need no special
+/// case.
 template <class T>
 VARVE_INLINE batch<T> tanh(batch<T> const& x) {
   using c = table<T>;
@@ -94,7 +94,8 @@ VARVE_INLINE batch<T> tanh(batch<T> const& x) {
   V const t = kernel::fma<T>(y.q, s, s - V(T(1)));
   return library::copysign(t / (t + V(T(2))), x);
 }
-/// Through e^-|x|, so that nothing overflows; below the smallest normal number 0.
+/// Returns 1 / (1 + e^-x), computed from e^-|x| so that nothing overflows. Results below the smallest normal number are
+/// 0.
 template <class T>
 VARVE_INLINE batch<T> sigmoid(batch<T> const& x) {
   using V = batch<T>;

@@ -6,11 +6,12 @@
 #include <vector>
 
 /// @file
-/// Discrete Fourier transforms of any length, in double: y_k = sum_j x_j exp(-2 pi i j k / n). Lengths whose prime
-/// factors are small go by these (decimation in time), others as convolutions (Bluestein). O(n log n) for every n.
+/// Discrete Fourier transforms of any length in double: y_k = sum_j x_j exp(-2 pi i j k / n). Lengths with small prime
+/// factors are split by these (decimation in time); others are computed as convolutions (Bluestein). O(n log n) for
+/// every n.
 namespace varve::kernel::fft {
 
-/// A complex number, with the arithmetic that is needed here: without the cases of infinite parts.
+/// A complex number with the arithmetic needed here, without special cases for infinite parts.
 struct point {
   double re, im;
   friend constexpr point operator+(point a, point b) { return {a.re + b.re, a.im + b.im}; }
@@ -19,18 +20,18 @@ struct point {
   friend constexpr point operator*(double s, point a) { return {s * a.re, s * a.im}; }
 };
 constexpr point conjugate(point a) { return {a.re, -a.im}; }
-/// ... times -i.
+/// Returns a times -i.
 constexpr point turned(point a) { return {a.im, -a.re}; }
 
-/// exp(-2 pi i k / n) for 0 <= k < n, to the last digit: the angle of the sine is at most an eighth of a turn.
+/// Returns exp(-2 pi i k / n) for 0 <= k < n in full precision: the angle of the sine is at most an eighth of a turn.
 inline point root(std::uint64_t k, std::uint64_t n) {
   constexpr double pi = 3.14159265358979323846;
   std::uint64_t const eighth = 8 * k / n;                     // which eighth of the circle
-  auto const at = [&](std::uint64_t num, std::uint64_t den) { // the angle 2 pi num / den
+  auto const at = [&](std::uint64_t num, std::uint64_t den) { // for the angle 2 pi num / den
     double const a = 2 * pi * (static_cast<double>(num) / static_cast<double>(den));
     return point{std::cos(a), std::sin(a)};
   };
-  // angles from the nearest multiple of a quarter: k / n = quarter / 4 +- rest / (4 n)
+  // angle relative to the nearest multiple of a quarter turn: k / n = quarter / 4 +- rest / (4 n)
   std::uint64_t const quarter = (eighth + 1) / 2 % 4;
   bool const before = eighth % 2 == 1;
   std::uint64_t const rest = before ? (eighth + 1) / 2 * n - 4 * k : 4 * k - eighth / 2 * n;
@@ -48,7 +49,7 @@ inline point root(std::uint64_t k, std::uint64_t n) {
   }
 }
 
-/// What the transforms of one length need: factors, roots, and for lengths with a great prime factor the convolution.
+/// Factors and roots for transforms of one length, and the convolution for lengths with a large prime factor.
 class plan {
 public:
   explicit plan(std::size_t n) : n_(n) {
@@ -68,7 +69,7 @@ public:
     }
   }
   std::size_t size() const { return n_; }
-  /// `to` becomes the transform of `from`; they are two places.
+  /// Transforms `from` into `to`, which must not overlap.
   void run(point const* from, point* to) {
     if (n_ == 0) return;
     if (inner_.empty()) return parts(n_, 1, from, to, 0);
@@ -83,9 +84,10 @@ public:
   }
 
 private:
-  static constexpr std::size_t most_direct = 61; // greater primes go by a convolution
+  static constexpr std::size_t most_direct = 61; // larger primes use a convolution
 
-  /// j k = (j^2 + k^2 - (k - j)^2) / 2: a product, a convolution with what depends on k - j, and a product.
+  /// Prepares a transform by convolution. By j k = (j^2 + k^2 - (k - j)^2) / 2 it is a product, a convolution with a
+  /// function of k - j, and another product.
   void by_convolution() {
     std::size_t m = 1;
     while (m < 2 * n_ - 1) m *= 2;
@@ -101,7 +103,7 @@ private:
     for (std::size_t k = 0; k < n_; ++k) padded_[k] = padded_[(m - k) % m] = conjugate(chirp_[k]);
     inner_[0].run(padded_.data(), spectrum_.data());
   }
-  /// The transform of n elements, `step` apart, of which the factors from `level` on are those.
+  /// Transforms n elements at distance `step`, where n is the product of the factors from `level` on.
   void parts(std::size_t n, std::size_t step, point const* from, point* to, std::size_t level) {
     if (n == 1) {
       *to = *from;
@@ -124,7 +126,7 @@ private:
     }
   }
   void join3(std::size_t m, std::size_t step, point* to) const {
-    constexpr double half_root = 0.86602540378443864676; // of 3
+    constexpr double half_root = 0.86602540378443864676; // half the root of 3
     for (std::size_t k = 0; k < m; ++k) {
       point const a = to[k], b = to[k + m] * roots_[k * step], c = to[k + 2 * m] * roots_[2 * k * step];
       point const sum = b + c, difference = half_root * turned(b - c), middle = a - 0.5 * sum;
@@ -158,7 +160,7 @@ private:
   std::size_t n_;
   std::vector<std::size_t> factors_;
   std::vector<point> roots_, odd_;
-  std::vector<plan> inner_; // of the convolution: one, or none
+  std::vector<plan> inner_; // plan of the convolution, at most one
   std::vector<point> chirp_, spectrum_, padded_, product_;
 };
 

@@ -5,11 +5,11 @@
 #include <limits>
 
 /// @file
-/// The gamma function's logarithm, its derivatives, Hurwitz' zeta function and the incomplete gamma functions: computed
-/// in double, usable in constant expressions.
+/// The logarithm of the gamma function, its derivatives, the Hurwitz zeta function and the incomplete gamma functions.
+/// They are computed in double and usable in constant expressions.
 namespace varve::kernel {
 
-/// `f` of doubles: of scalars and, lane by lane, of batches; the result in their type.
+/// Applies `f` to operands converted to double (batches lane by lane), and returns the result in their type.
 template <class F, class V, class... W>
 VARVE_INLINE constexpr V in_double(F f, V const& x, W const&... y) {
   if constexpr (is_batch<V>) {
@@ -20,14 +20,14 @@ VARVE_INLINE constexpr V in_double(F f, V const& x, W const&... y) {
   } else return constant::narrow<V>(f(static_cast<double>(x), static_cast<double>(y)...));
 }
 
-/// Does a batch of floats become two of doubles?
+/// True if a batch of floats splits into two batches of doubles.
 template <class V>
 inline constexpr bool has_halves = [] {
   if constexpr (is_batch<V>)
     return std::is_same_v<element_t<V>, float> && lanes<double> > 1 && lanes<float> == 2 * lanes<double>;
   else return false;
 }();
-/// `f` of batches of doubles on the lanes of one of floats, whose results are rounded.
+/// Applies `f` to the lanes of a batch of floats as batches of doubles, and rounds the results.
 template <class F>
 VARVE_INLINE batch<float> by_halves(F const& f, batch<float> const& x) {
   float all[lanes<float>];
@@ -42,12 +42,12 @@ namespace gamma {
 inline constexpr double pi = 3.14159265358979323846, infinity = std::numeric_limits<double>::infinity(),
                         nan = std::numeric_limits<double>::quiet_NaN();
 
-/// zeta(k) - 1 for k from 2 on: the first terms, and the rest by Euler's and Maclaurin's formula.
+/// Table of zeta(k) - 1 for k >= 2: the sum of the first terms, and the rest by the Euler-Maclaurin formula.
 struct zeta_table {
   static constexpr int size = 40;
   double minus_one[size]{};
   double by_k[size]{}; // (zeta(k) - 1) / k
-  /// B_2j / (2j)! for j from 1 on, from zeta(2j).
+  /// Coefficients B_2j / (2j)! for j >= 1, computed from zeta(2j).
   static constexpr int bernoulli_size = 13;
   double bernoulli[bernoulli_size]{};
   constexpr zeta_table() {
@@ -56,7 +56,7 @@ struct zeta_table {
       for (int n = 40; n >= 2; --n) s += power(n, k);
       long double const a = 41, p = power(41, k);
       s += p * a / (k - 1) + p / 2;
-      long double term = p / a * k / 12; // B_2/2! k a^(-k-1), and two further ones
+      long double term = p / a * k / 12; // B_2/2! k a^(-k-1), and two further terms
       s += term;
       term = p / a / a / a * k * (k + 1) * (k + 2) / 720;
       s -= term;
@@ -79,7 +79,7 @@ struct zeta_table {
 };
 inline constexpr zeta_table zetas{};
 
-/// sin(pi x), exact where that is whole.
+/// Returns sin(pi x), exact if x is an integer.
 constexpr double sin_pi(double x) {
   double const r = x - 2 * kernel::round(x / 2); // in [-1, 1]
   if (r == 0 || r == 1 || r == -1) return 0;
@@ -88,13 +88,14 @@ constexpr double sin_pi(double x) {
 }
 constexpr double cos_pi(double x) { return sin_pi(x + 0.5); }
 
-/// log Gamma(2 + z) for |z| <= 0.5.
+/// Returns log Gamma(2 + z) for |z| <= 0.5.
 constexpr double log_about_two(double z) {
   double s = 0;
   for (int k = 28; k >= 2; --k) s = zetas.by_k[k] - z * s;
   return z * (0.42278433509846713939 + z * s);
 }
-/// The rest of Stirling's formula: log Gamma(x) = (x - 1/2) log x - x + log(2 pi) / 2 + this, for x >= 10.
+/// Returns the remainder of Stirling's formula for x >= 10: log Gamma(x) = (x - 1/2) log x - x + log(2 pi) / 2 +
+/// remainder.
 constexpr double stirling_rest(double x) {
   double const z = 1 / (x * x);
   constexpr double c[] = {1.0 / 12,   -1.0 / 360,      1.0 / 1260, -1.0 / 1680,
@@ -103,7 +104,7 @@ constexpr double stirling_rest(double x) {
   for (int k = 7; k >= 0; --k) s = c[k] + z * s;
   return s / x;
 }
-/// log |Gamma(x)|.
+/// Returns log |Gamma(x)|.
 constexpr double log(double x) {
   if (x != x) return x;
   if (x == infinity || x == -infinity) return infinity;
@@ -121,8 +122,9 @@ constexpr double log(double x) {
   return (x - 0.5) * kernel::log(x) - x + 0.91893853320467274178 + stirling_rest(x);
 }
 
-/// log Gamma(x) of doubles that were floats and lie in (0, infinity): by Stirling's formula, from 8 more on where x is
-/// small, less the logarithm of what lies between. Absolute errors are some 1e-15, too small for floats to see.
+/// Returns log Gamma(x) of doubles in (0, infinity) that were converted from floats, by Stirling's formula. For x below
+/// 8 it evaluates the formula at x + 8 and subtracts log(x (x + 1) ... (x + 7)). Absolute errors of about 1e-15 vanish
+/// in float precision.
 VARVE_INLINE batch<double> log_of_positive(batch<double> const& x) {
   using V = batch<double>;
   constexpr double c[] = {1.0 / 12,   -1.0 / 360,      1.0 / 1260, -1.0 / 1680,
@@ -137,7 +139,7 @@ VARVE_INLINE batch<double> log_of_positive(batch<double> const& x) {
   V const series = kernel::fma<double>(y - V(0.5), kernel::log<double>(y), V(0.91893853320467274178) - y) + rest;
   return series - kernel::log<double>(kernel::select<double>(below_8, between, one));
 }
-/// log |Gamma(x)| of scalars and batches.
+/// Returns log |Gamma(x)| of a scalar or a batch.
 template <class V>
 VARVE_INLINE constexpr V log_of(V const& x) {
   auto const one_lane = [](double a) { return gamma::log(a); };
@@ -150,7 +152,7 @@ VARVE_INLINE constexpr V log_of(V const& x) {
   return kernel::in_double(one_lane, x);
 }
 
-/// The logarithmic derivative of Gamma.
+/// Returns the logarithmic derivative of the gamma function.
 constexpr double digamma(double x) {
   if (x != x || x == infinity) return x;
   if (x == -infinity) return nan;
@@ -168,7 +170,7 @@ constexpr double digamma(double x) {
   return kernel::log(x) - 0.5 / x - z * s - below;
 }
 
-/// The sum of (q + k)^-x over k >= 0, for x > 1 and q > 0: the first terms, then Euler's and Maclaurin's formula.
+/// Returns the sum of (q + k)^-x over k >= 0 for x > 1 and q > 0: the first terms, then the Euler-Maclaurin formula.
 constexpr double zeta_of_positive(double x, double q) {
   double sum = 0, a = q;
   for (double const enough = 12 + x / 3; a < enough; a += 1) {
@@ -187,45 +189,45 @@ constexpr double zeta_of_positive(double x, double q) {
   }
   return sum;
 }
-/// Hurwitz' zeta function; infinite at the poles, NaN where it is not real or x < 1.
+/// Returns the Hurwitz zeta function; infinite at the poles, NaN where it is not real or x < 1.
 constexpr double zeta(double x, double q) {
   if (x == 1) return infinity;
   if (!(x > 1) || q != q) return nan;
   if (q > 0) return q == infinity ? 0 : x == infinity ? (q > 1 ? 0 : q == 1 ? 1 : infinity) : zeta_of_positive(x, q);
   if (q == kernel::floor(q)) return infinity;
   if (x != kernel::floor(x) || x == infinity) return nan;
-  // what lies below 0 is the difference of two sums
+  // the terms below 0 are the difference of two sums
   double const f = q - kernel::floor(q);
   double const below = zeta_of_positive(x, 1 - f) - zeta_of_positive(x, 1 - q);
   bool const odd = kernel::fmod(x, 2.0) != 0;
   return zeta_of_positive(x, f) + (odd ? -below : below);
 }
 
-/// log(1 + m) - m without cancellation.
+/// Returns log(1 + m) - m without cancellation.
 constexpr double log1p_minus(double m) {
   if (m > 0.3 || m < -0.3) return kernel::log1p(m) - m;
   double s = 0;
   for (int k = 40; k >= 2; --k) s = 1.0 / k - m * s;
   return -m * m * s;
 }
-/// x^a e^-x / Gamma(a + 1).
+/// Returns x^a e^-x / Gamma(a + 1).
 constexpr double incomplete_factor(double a, double x) {
   if (a < 10) return kernel::exp(a * kernel::log(x) - x - gamma::log(a + 1));
   double const e = a * log1p_minus((x - a) / a) - stirling_rest(a);
   return kernel::exp(e) / kernel::sqrt(2 * pi * a);
 }
-/// The share of Gamma(a) below x (or, `upper`, above it), for finite a > 0 and x > 0.
+/// Returns the part of Gamma(a) below x (or above it, if `upper`), divided by Gamma(a), for finite a > 0 and x > 0.
 constexpr double incomplete_share(double a, double x, bool upper) {
   constexpr int most = 1 << 20; // about 9 sqrt(a) are needed
   constexpr double eps = 1e-17;
   double const factor = incomplete_factor(a, x);
-  if (x < a + 1) { // a series
+  if (x < a + 1) { // by a series
     double term = 1, sum = 1;
     for (int k = 1; k < most && term > sum * eps; ++k) sum += term *= x / (a + k);
     double const below = factor * sum;
     return upper ? 1 - below : below;
   }
-  // a continued fraction: 1/(x + 1 - a - 1 (1 - a)/(x + 3 - a - 2 (2 - a)/(...)))
+  // by a continued fraction: 1/(x + 1 - a - 1 (1 - a)/(x + 3 - a - 2 (2 - a)/(...)))
   constexpr double tiny = 1e-300;
   double b = x + 1 - a, c = 1 / tiny, d = 1 / b, h = d;
   for (int k = 1; k < most; ++k) {
@@ -242,7 +244,7 @@ constexpr double incomplete_share(double a, double x, bool upper) {
   double const above = factor * a * h;
   return upper ? above : 1 - above;
 }
-/// The share above x where both are small, without subtracting it from 1.
+/// Returns the regularized upper incomplete gamma function of small a and x, without subtracting from 1.
 constexpr double upper_of_small(double a, double x) {
   double const e = a * kernel::log(x) - gamma::log(1 + a);
   double sum = 0, term = 1;
@@ -252,14 +254,14 @@ constexpr double upper_of_small(double a, double x) {
   }
   return -kernel::expm1(e) - a * kernel::exp(e) * sum;
 }
-/// The regularized incomplete gamma functions, lower and upper.
+/// Returns the regularized lower or upper incomplete gamma function.
 constexpr double incomplete(double a, double x, bool upper) {
   if (a != a || x != x || a < 0 || x < 0) return nan;
   if (a == 0) return x > 0 ? (upper ? 0 : 1) : nan;
   if (x == 0) return upper ? 1 : 0;
   if (a == infinity) return x == infinity ? nan : upper ? 1 : 0;
   if (x == infinity) return upper ? 0 : 1;
-  // a small share is computed itself, not as the rest of the other
+  // computes a small part directly instead of subtracting the other one from 1
   if (upper && x < 1 && x < a + 1 && a < 1) return upper_of_small(a, x);
   return incomplete_share(a, x, upper);
 }

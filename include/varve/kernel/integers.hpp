@@ -6,11 +6,12 @@
 #include <type_traits>
 
 /// @file
-/// Bits, shifts and divisors of whole numbers. Registers of floating elements hold whole numbers too where fused
-/// programs compute them: these are converted, lane by lane.
+/// Bits, shifts and divisors of integers. In fused programs, registers of floating-point lanes may hold integers; these
+/// are converted lane by lane.
 namespace varve::kernel {
 
-/// `f` of whole numbers, as int64 where they lie in floating lanes; the result in the type of the operands.
+/// Applies `f` to integers and returns the result in the type of the operands. Integers in floating-point lanes are
+/// converted to int64.
 template <class F, class V, class... W>
 VARVE_INLINE constexpr V of_integers(F f, V const& x, W const&... y) {
   if constexpr (is_batch<V>) {
@@ -27,7 +28,7 @@ VARVE_INLINE constexpr V of_integers(F f, V const& x, W const&... y) {
   else return static_cast<V>(f(x, y...));
 }
 
-/// x with its bits moved up by y; 0 where y is negative or as large as there are bits (as PyTorch defines it).
+/// Returns x shifted left by y; 0 if y is negative or at least the number of bits, as in PyTorch.
 template <integral T>
 constexpr T shift_left(T x, T y) {
   constexpr int bits = static_cast<int>(sizeof(T)) * 8;
@@ -36,7 +37,8 @@ constexpr T shift_left(T x, T y) {
   if (y >= static_cast<T>(bits)) return 0;
   return static_cast<T>(static_cast<std::uint64_t>(x) << y);
 }
-/// x with its bits moved down by y, the sign kept; where y is negative or too large, by as many as there are but one.
+/// Returns x shifted right by y, keeping the sign. If y is negative or too large, all bits but the sign are shifted
+/// out.
 template <integral T>
 constexpr T shift_right(T x, T y) {
   constexpr int last = static_cast<int>(sizeof(T)) * 8 - std::is_signed_v<T>;
@@ -45,7 +47,7 @@ constexpr T shift_right(T x, T y) {
   if (!beyond) return static_cast<T>(x >> y);
   return static_cast<T>(std::is_signed_v<T> && x < T(0) ? -1 : 0);
 }
-/// The greatest common divisor, not negative; 0 of two zeros.
+/// Returns the greatest common divisor, which is not negative; 0 for two zeros.
 template <integral T>
 constexpr T greatest_divisor(T x, T y) {
   T a = kernel::abs(x), b = kernel::abs(y);
@@ -55,7 +57,7 @@ constexpr T greatest_divisor(T x, T y) {
   }
   return a;
 }
-/// The least common multiple, not negative; 0 beside 0.
+/// Returns the least common multiple, which is not negative; 0 if either is 0.
 template <integral T>
 constexpr T least_multiple(T x, T y) {
   T const d = kernel::greatest_divisor(x, y);

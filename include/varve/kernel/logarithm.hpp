@@ -4,16 +4,16 @@
 
 #include <bit>
 #include <limits>
-#if !defined(__clang__) // g++ 12 warns of its own AVX-512 header where xsimd was included before this header
+#if !defined(__clang__) // g++ 12 warns about its own AVX-512 header if xsimd was included before this header
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
 
 /// @file
-/// log of batches: twice as fast as the library's for double, within 1 ulp. x = 2^k m with m in [sqrt(1/2), sqrt(2)],
-/// and with s = (m - 1) / (m + 1) the series 2 s + 2/3 s^3 + 2/5 s^5 + ..., whose coefficients interpolate at Chebyshev
-/// points in s^2 (errors 3e-11 and 6e-20).
+/// Logarithm of batches, within 1 ulp and for double twice as fast as xsimd's. The argument is split into x = 2^k m
+/// with m in [sqrt(1/2), sqrt(2)]. With s = (m - 1) / (m + 1), log m is the series 2 s + 2/3 s^3 + 2/5 s^5 + ... Its
+/// coefficients interpolate at Chebyshev points in s^2 (errors 3e-11 and 6e-20).
 namespace varve::kernel::logarithm {
 
 template <class T>
@@ -23,7 +23,7 @@ struct table<float> {
   using integer = std::uint32_t;
   static constexpr int mantissa_bits = 23, bias = 128;
   static constexpr float integer_bits =
-      0x1p23f; // an integer below 2^23 placed in its low bits makes it 2^23 + that integer
+      0x1p23f; // an integer n below 2^23, put in the low bits of this number, makes it 2^23 + n
   static constexpr float sqrt_half = 0.707106781f, ln2_high = 0x1.62e4p-1f, ln2_low = 1.4286068203094173e-06f;
   static constexpr float p[] = {0.66666666554042009f, 0.40000122211810651f, 0.28550778633191964f, 0.23331614471843498f};
 };
@@ -38,7 +38,7 @@ struct table<double> {
                                  0.18181795547521137, 0.15386244737621665, 0.13268638369266825, 0.13088034850927555};
 };
 
-/// Natural logarithm: -inf at 0, NaN below, denormal numbers included.
+/// Returns the natural logarithm, also of denormal numbers; -inf at 0, NaN below.
 template <class T>
 VARVE_INLINE batch<T> log(batch<T> const& x) {
   using c = table<T>;

@@ -11,19 +11,19 @@
 #include <varve/kernel/trigonometric.hpp>
 
 #include <cmath>
-#if !defined(__clang__) // g++ 12 warns of its own AVX-512 header where xsimd was included before this header
+#if !defined(__clang__) // g++ 12 warns about its own AVX-512 header if xsimd was included before this header
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
 
 /// @file
-/// Elementary functions of scalars and batches under one name. Scalars: usable in constant expressions, `std::` at run
-/// time. Booleans of batches are 0/1 lanes. Inside `varve::kernel` a bare `exp` is this function; elsewhere in varve it
-/// is the operator object: always write `kernel::exp`.
+/// Elementary functions, under the same names for scalars and batches. Those of scalars are usable in constant
+/// expressions and call `std::` at run time. Booleans of batches are lanes of 0 or 1. Always write `kernel::exp`: a
+/// bare `exp` is this function only inside `varve::kernel`, and the operator object elsewhere in varve.
 namespace varve::kernel {
 
-/// e^x.
+/// Returns e^x.
 template <floating T>
 constexpr T exp(T x) {
   if (std::is_constant_evaluated()) return constant::narrow<T>(constant::exp(x));
@@ -33,7 +33,7 @@ template <floating_lane T>
 VARVE_INLINE batch<T> exp(batch<T> const& x) {
   return exponential::exp(x);
 }
-/// e^x - 1 without cancellation near 0.
+/// Returns e^x - 1 without cancellation near 0.
 template <floating T>
 constexpr T expm1(T x) {
   if (std::is_constant_evaluated()) return constant::narrow<T>(constant::expm1(x));
@@ -43,7 +43,7 @@ template <floating_lane T>
 VARVE_INLINE batch<T> expm1(batch<T> const& x) {
   return exponential::expm1(x);
 }
-/// Natural logarithm.
+/// Returns the natural logarithm.
 template <floating T>
 constexpr T log(T x) {
   if (std::is_constant_evaluated()) return constant::narrow<T>(constant::log(x));
@@ -53,7 +53,7 @@ template <floating_lane T>
 VARVE_INLINE batch<T> log(batch<T> const& x) {
   return logarithm::log(x);
 }
-/// log(1 + x) without cancellation near 0.
+/// Returns log(1 + x) without cancellation near 0.
 template <floating T>
 constexpr T log1p(T x) {
   if (std::is_constant_evaluated()) return constant::narrow<T>(constant::log1p(x));
@@ -63,7 +63,7 @@ template <floating_lane T>
 VARVE_INLINE batch<T> log1p(batch<T> const& x) {
   return kernel::select<T>(x == batch<T>(T(0)), x, library::log1p(x)); // keeps the sign of zero
 }
-/// Sine of an angle in radians.
+/// Returns the sine of an angle in radians.
 template <floating T>
 constexpr T sin(T x) {
   if (std::is_constant_evaluated()) return constant::narrow<T>(constant::sin(x));
@@ -73,7 +73,7 @@ template <floating_lane T>
 VARVE_INLINE batch<T> sin(batch<T> const& x) {
   return trigonometric::sin(x);
 }
-/// Cosine of an angle in radians.
+/// Returns the cosine of an angle in radians.
 template <floating T>
 constexpr T cos(T x) {
   if (std::is_constant_evaluated()) return constant::narrow<T>(constant::cos(x));
@@ -83,7 +83,7 @@ template <floating_lane T>
 VARVE_INLINE batch<T> cos(batch<T> const& x) {
   return trigonometric::cos(x);
 }
-/// Tangent of an angle in radians.
+/// Returns the tangent of an angle in radians.
 template <floating T>
 constexpr T tan(T x) {
   if (std::is_constant_evaluated()) return constant::narrow<T>(constant::tan(x));
@@ -93,7 +93,7 @@ template <floating_lane T>
 VARVE_INLINE batch<T> tan(batch<T> const& x) {
   return library::tan(x);
 }
-/// Hyperbolic tangent.
+/// Returns the hyperbolic tangent.
 template <floating T>
 constexpr T tanh(T x) {
   if (std::is_constant_evaluated()) return constant::narrow<T>(constant::tanh(x));
@@ -103,7 +103,7 @@ template <floating_lane T>
 VARVE_INLINE batch<T> tanh(batch<T> const& x) {
   return exponential::tanh(x);
 }
-/// 1 / (1 + e^-x), without overflow for any x.
+/// Returns 1 / (1 + e^-x), without overflow for any x.
 template <floating T>
 constexpr T sigmoid(T x) {
   if (std::is_constant_evaluated()) return constant::narrow<T>(constant::sigmoid(x));
@@ -114,7 +114,7 @@ template <floating_lane T>
 VARVE_INLINE batch<T> sigmoid(batch<T> const& x) {
   return exponential::sigmoid(x);
 }
-/// Error function.
+/// Returns the error function.
 template <floating T>
 constexpr T erf(T x) {
   if (std::is_constant_evaluated()) return constant::narrow<T>(constant::erf(x));
@@ -124,7 +124,7 @@ template <floating_lane T>
 VARVE_INLINE batch<T> erf(batch<T> const& x) {
   return error_function::erf(x);
 }
-/// Square root, correctly rounded; NaN below 0.
+/// Returns the square root, correctly rounded; NaN below 0.
 template <floating T>
 constexpr T sqrt(T x) {
   if (std::is_constant_evaluated()) return constant::narrow<T>(constant::sqrt(x));
@@ -134,7 +134,7 @@ template <floating_lane T>
 VARVE_INLINE batch<T> sqrt(batch<T> const& x) {
   return library::sqrt(x);
 }
-/// 1 / x, exactly rounded (unlike the hardware's estimate).
+/// Returns 1 / x, correctly rounded (unlike the hardware's estimate).
 template <floating T>
 constexpr T reciprocal(T x) {
   return T(1) / x;
@@ -144,7 +144,8 @@ VARVE_INLINE batch<T> reciprocal(batch<T> const& x) {
   return batch<T>(T(1)) / x;
 }
 
-/// x to the power y. Integers wrap around; a negative exponent gives 0 unless the base is 1 or -1 (PyTorch).
+/// Returns x to the power y. Integers wrap around; a negative exponent gives 0 unless the base is 1 or -1, as in
+/// PyTorch.
 template <arithmetic T>
 constexpr T pow(T x, T y) {
   if constexpr (floating<T>) {
@@ -160,8 +161,9 @@ constexpr T pow(T x, T y) {
   }
 }
 namespace detail {
-/// e^(y log x) of half the lanes, for finite x > 0 and finite y: computed in doubles, which leaves half an ulp of
-/// float. The series are those of `logarithm.hpp` and `exponential.hpp`, shorter (errors 7e-12 and 3e-11).
+/// Computes e^(y log x) of half the lanes, for finite x > 0 and finite y. It computes in double, so that the error is
+/// about half an ulp of float. The series are shorter ones of the kind in `logarithm.hpp` and `exponential.hpp` (errors
+/// 7e-12 and 3e-11).
 VARVE_INLINE void pow_of_half(float* x, float const* y) {
   using V = batch<double>;
   using l = logarithm::table<double>;
@@ -199,7 +201,7 @@ template <lane T>
 VARVE_INLINE batch<T> pow(batch<T> const& x, batch<T> const& y) {
   if constexpr (std::is_same_v<T, float> && lanes<T> > 1 && lanes<T> == 2 * lanes<double>) {
     batch<T> const zero(T(0)), infinity(std::numeric_limits<T>::infinity());
-    batch<T> const none = kernel::from_mask<T>(y == zero), // 1, as in the lanes behind the end of a row
+    batch<T> const none = kernel::from_mask<T>(y == zero), // x^0 is 1, also in lanes of 0 behind a row's end
         usual = none + kernel::from_mask<T>(x > zero) * kernel::from_mask<T>(x < infinity) *
                            kernel::from_mask<T>(kernel::abs(y) < infinity);
     if (!kernel::any<T>(usual == zero)) [[likely]] {

@@ -10,10 +10,10 @@
 #include <type_traits>
 
 /// @file
-/// Matrix products of run-time size with any strides.
+/// Matrix products of run-time sizes and any strides.
 namespace varve::kernel {
 
-/// One matrix operand: element (i, j) is data[i * row + j * col]. A transpose is an exchange of the strides.
+/// A matrix operand: element (i, j) is data[i * row + j * col]. Exchanging the strides transposes it.
 template <class T>
 struct matrix {
   T* data;
@@ -27,16 +27,17 @@ struct matrix {
 };
 
 namespace detail {
-/// Inner dimension, and rows of A, taken at a time: a panel of B stays in the first cache, a block of A in the second.
+/// Sizes of the inner dimension and of the rows of A that are processed at a time. A panel of B stays in the
+/// first-level cache, a block of A in the second-level cache.
 inline constexpr index_t inner_block = 256, outer_block = 240;
-/// Do loads and stores of some lanes cost what whole ones do?
+/// True if loads and stores of some lanes cost as much as those of whole registers.
 #if defined(__AVX512F__)
 inline constexpr bool has_masks = true;
 #else
 inline constexpr bool has_masks = false;
 #endif
 
-/// Blocks of `Rows` rows from row `i` on, as long as they fit; returns the first row left over.
+/// Computes blocks of `Rows` rows from row `i` on, as long as they fit. Returns the first remaining row.
 template <class T, int Rows>
 VARVE_NOINLINE index_t multiply_rows(index_t i, index_t m, index_t k, matrix<T const> a, T const* b, index_t b_row,
                                      matrix<T> c, index_t cols, bool accumulate) {
@@ -45,7 +46,8 @@ VARVE_NOINLINE index_t multiply_rows(index_t i, index_t m, index_t k, matrix<T c
                                        accumulate);
   return i;
 }
-/// The same with A packed: the rows of a block lie side by side.
+/// Computes blocks of rows of a packed A, in which the rows of a block are interleaved. Returns the first remaining
+/// row.
 template <class T>
 VARVE_NOINLINE index_t multiply_packed_rows(index_t m, index_t k, T const* a, T const* b, index_t b_row, matrix<T> c,
                                             index_t cols, bool accumulate) {
@@ -61,7 +63,7 @@ VARVE_NOINLINE void pack_rows(index_t m, index_t k, matrix<T const> a, T* to) {
     for (index_t p = 0; p < k; ++p)
       for (int r = 0; r < block_rows; ++r) to[p * block_rows + r] = a.data[(i + r) * a.row + p * a.col];
 }
-/// A panel of B, its rows side by side, missing columns 0.
+/// Packs a panel of B: its rows become contiguous, and missing columns are filled with 0.
 template <class T>
 VARVE_NOINLINE void pack_panel(index_t k, index_t cols, matrix<T const> b, T* to) {
   constexpr index_t W = block_cols<T>, L = lanes<T>;
@@ -76,7 +78,7 @@ VARVE_NOINLINE void pack_panel(index_t k, index_t cols, matrix<T const> b, T* to
     return;
   }
   index_t p = 0;
-  if (b.row == 1 && cols == W) // squares transposed in registers
+  if (b.row == 1 && cols == W) // transposes squares in registers
     for (; p + L <= k; p += L)
       for (index_t j = 0; j < W; j += L) {
         batch<T> r[lanes<T>];
@@ -88,7 +90,7 @@ VARVE_NOINLINE void pack_panel(index_t k, index_t cols, matrix<T const> b, T* to
     for (index_t q = p; q < k; ++q) to[q * W + j] = j < cols ? b.data[q * b.row + j * b.col] : T(0);
 }
 
-/// y[i] (+)= sum_p a[i, p] x[p].
+/// Computes y[i] (+)= sum_p a[i, p] x[p].
 template <class T>
 VARVE_NOINLINE void multiply_vector(index_t m, index_t k, matrix<T const> a, T const* x, index_t x_step, T* y,
                                     index_t y_step, bool accumulate) {
@@ -140,7 +142,7 @@ VARVE_NOINLINE void multiply_vector(index_t m, index_t k, matrix<T const> a, T c
   }
 }
 
-/// A matrix times a vector, by threads that share y, in parts as wide as the columns that are combined.
+/// Multiplies a matrix and a vector in threads that share y, in parts as wide as the columns that are combined.
 template <class T>
 VARVE_INLINE void share_vector(index_t m, index_t k, matrix<T const> a, T const* x, index_t x_step, T* y,
                                index_t y_step, bool accumulate) {
@@ -154,7 +156,7 @@ VARVE_NOINLINE void multiply_blocked(index_t m, index_t n, index_t k, matrix<T c
                                      bool accumulate) {
   constexpr index_t W = block_cols<T>;
   alignas(64) T panel[inner_block * W];
-  bool const pack = m * k > 128 * 1024 && m >= block_rows; // beyond, A no longer stays in the second cache beside B
+  bool const pack = m * k > 128 * 1024 && m >= block_rows; // a larger A does not stay in the second-level cache
   T* const packed =
       pack ? static_cast<T*>(std::malloc(sizeof(T) * static_cast<std::size_t>(outer_block * inner_block))) : nullptr;
   for (index_t p = 0; p < k; p += inner_block) {
@@ -182,7 +184,7 @@ VARVE_NOINLINE void multiply_blocked(index_t m, index_t n, index_t k, matrix<T c
   }
   std::free(packed);
 }
-/// `Rows` rows of n < lanes columns, or of a whole batch.
+/// Computes `Rows` rows of n < lanes columns, or of a whole batch.
 template <class T, int Rows, bool Whole>
 VARVE_INLINE void multiply_few(index_t n, index_t k, matrix<T const> a, matrix<T const> b, matrix<T> c,
                                bool accumulate) {
@@ -212,8 +214,8 @@ VARVE_INLINE void multiply_narrow_rows(index_t i, index_t m, index_t n, index_t 
   if constexpr (sizeof...(Fewer) > 0)
     if (i < m) detail::multiply_narrow_rows<T, Whole, Fewer...>(i, m, n, k, a, b, c, accumulate);
 }
-/// At most one batch of columns, by rows of B as they lie, or of a copy of what they are in a column-wise B: more rows
-/// of C fit the registers, and small ones need no panel.
+/// Computes a product with at most one batch of columns, from the rows of B, or from a transposed copy if B is
+/// column-major. More rows of C fit into the registers, and small products need no panel.
 template <class T>
 VARVE_NOINLINE void multiply_narrow(index_t m, index_t n, index_t k, matrix<T const> a, matrix<T const> b, matrix<T> c,
                                     bool accumulate) {
@@ -232,7 +234,7 @@ VARVE_NOINLINE void multiply_narrow(index_t m, index_t n, index_t k, matrix<T co
     rows(kb, a.at(0, p), {turned, L, 1}, accumulate || p > 0);
   }
 }
-/// Products of a column and a row; each is a sum that begins with 0, so that none is -0.
+/// Computes the product of a column and a row. Each element is a sum that begins with 0, so that none is -0.
 template <class T>
 VARVE_NOINLINE void multiply_outer(index_t m, index_t n, matrix<T const> a, T const* b, matrix<T> c, bool accumulate) {
   using V = batch<T>;
@@ -250,7 +252,7 @@ VARVE_NOINLINE void multiply_outer(index_t m, index_t n, matrix<T const> a, T co
         kernel::fma<T>(x, kernel::load_first(b + j, rest), accumulate ? kernel::load_first(to + j, rest) : V(T(0))));
   }
 }
-/// A few dozen products, for which a block is too much.
+/// Computes a product of a few dozen multiplications, which is too small for a block.
 template <class T>
 VARVE_NOINLINE void multiply_tiny(index_t m, index_t n, index_t k, matrix<T const> a, matrix<T const> b, matrix<T> c,
                                   bool accumulate) {
@@ -276,9 +278,10 @@ void multiply_simple(index_t m, index_t n, index_t k, matrix<T const> a, matrix<
 }
 } // namespace detail
 
-/// c[m, n] = a[m, k] b[k, n], or added to c if `accumulate`. Any strides; `c` may not overlap the inputs. k = 0 gives
-/// zeros. Floating products are blocked for registers and caches (scratch: a panel on the stack, beyond 128 Ki elements
-/// of A also 240 KiB on the heap, without which it goes on); integers wrap.
+/// Computes c[m, n] = a[m, k] b[k, n], or adds it to c if `accumulate`. The strides are arbitrary; `c` must not overlap
+/// the inputs. k = 0 gives zeros. Integers wrap around. Floating-point products are blocked for registers and caches.
+/// They use a panel on the stack and, if A has more than 128 Ki elements, 240 KiB (float) or 480 KiB (double) on the
+/// heap. If that allocation fails, they proceed without it.
 template <class T>
 void matmul(index_t m, index_t n, index_t k, matrix<T const> a, matrix<T const> b, matrix<T> c,
             bool accumulate = false) {
@@ -295,15 +298,15 @@ void matmul(index_t m, index_t n, index_t k, matrix<T const> a, matrix<T const> 
     if (c.col != 1) // (a b)^T = b^T a^T
       return kernel::matmul<T>(n, m, k, b.transposed(), a.transposed(), c.transposed(), accumulate);
     if (k == 1 && b.col == 1) return detail::multiply_outer<T>(m, n, a, b.data, c, accumulate);
-    index_t const work = m * n * k / 8; // products are cheaper than the elements of other loops
+    index_t const work = m * n * k / 8; // a multiplication costs less than an element of other loops
     varve::loop::share(m, detail::block_rows, work, [&](index_t from, index_t to) {
       detail::multiply_blocked<T>(to - from, n, k, a.at(from, 0), b, c.at(from, 0), accumulate);
     });
   }
 }
 
-/// `count` products, whose operands lie so many elements apart, by dtype (`dtype_error` for bool and the dtypes without
-/// kernels); strides in elements.
+/// Computes `count` products for a run-time dtype. `apart` holds the distances of successive a, b and c; distances and
+/// strides are in elements. Throws `dtype_error` for bool and dtypes without kernels.
 template <class = void>
 VARVE_NOINLINE void matmul(dtype type, index_t count, index_t const* apart, index_t m, index_t n, index_t k,
                            matrix<void const> a, matrix<void const> b, matrix<void> c) {
@@ -321,7 +324,7 @@ VARVE_NOINLINE void matmul(dtype type, index_t count, index_t const* apart, inde
     }
   });
 }
-/// One by dtype.
+/// Computes one product for a run-time dtype. Throws `dtype_error` for bool and dtypes without kernels.
 template <class = void>
 VARVE_NOINLINE void matmul(dtype type, index_t m, index_t n, index_t k, matrix<void const> a, matrix<void const> b,
                            matrix<void> c, bool accumulate = false) {

@@ -11,19 +11,19 @@
 namespace varve::kernel {
 
 namespace detail {
-/// Vector registers of the machine: 32 for AVX-512 and 64-bit ARM, else 16.
+/// Number of the machine's vector registers: 32 for AVX-512 and 64-bit ARM, else 16.
 #if defined(__AVX512F__) || defined(__aarch64__)
 inline constexpr int registers = 32;
 #else
 inline constexpr int registers = 16;
 #endif
-/// Rows of a block of two batches: the accumulators leave room for a row of B and an element of A.
+/// Number of rows of a block of two batches. The accumulators leave registers for a row of B and an element of A.
 inline constexpr int block_rows = registers == 32 ? 12 : 6;
-/// Columns of a block.
+/// Number of columns of a block.
 template <class T>
 inline constexpr index_t block_cols = 2 * static_cast<index_t>(lanes<T>);
 
-/// Copies or adds the valid columns of a block.
+/// Copies the valid columns of a block to C, or adds them to C.
 template <class T>
 VARVE_NOINLINE void merge_tile(index_t rows, index_t cols, T const* tile, index_t tile_row, T* c, index_t c_row,
                                bool accumulate) {
@@ -41,8 +41,8 @@ VARVE_NOINLINE void merge_tile(index_t rows, index_t cols, T const* tile, index_
   }
 }
 
-/// c[i, j] = sum_p a[i, p] b[p, j] (added to c if `accumulate`) for `Rows` rows and `cols` <= Batches * lanes columns.
-/// All the columns of `b` are read.
+/// Computes c[i, j] = sum_p a[i, p] b[p, j], or adds it to c if `accumulate`, for `Rows` rows and `cols` columns, where
+/// `cols` <= Batches * lanes. Reads all Batches * lanes columns of `b`.
 template <class T, int Rows, int Batches>
 VARVE_INLINE void multiply_block(index_t k, T const* a, index_t a_row, index_t a_col, T const* b, index_t b_row, T* c,
                                  index_t c_row, index_t cols, bool accumulate) {

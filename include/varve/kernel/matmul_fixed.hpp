@@ -8,28 +8,29 @@
 #include <cstring>
 
 /// @file
-/// Matrix products whose sizes the compiler knows: straight register blocks, no heap, no packing but a transposition of
-/// B through registers.
+/// Matrix products of compile-time sizes. They are unrolled register blocks without heap memory, and without packing
+/// except for a transposition of B through registers.
 namespace varve::kernel {
 
 namespace detail {
-/// Rows of a block of `Batches` batches that fill the registers but for a row of B and an element of A.
+/// Returns the number of rows of a block of `Batches` batches that fills the registers, except for a row of B and an
+/// element of A.
 constexpr int fixed_rows(int batches) { return (registers - 2 - batches) / batches; }
 
-/// A product at a column of C, with at most four batches; `b` may be read up to `b_end`.
+/// Computes a block of C with at most four batches of columns. `b` may be read up to `b_end`.
 template <class T, index_t M, index_t K, index_t A_row, index_t A_col, index_t B_row, index_t C_row, int Rows,
           int Batches, index_t Cols>
 VARVE_INLINE void fixed_block(T const* a, T const* b, T const* b_end, T* c) {
   using V = batch<T>;
   constexpr index_t L = lanes<T>;
-  constexpr index_t rest = Cols % L; // columns of the last batch when it is not full
+  constexpr index_t rest = Cols % L; // columns of the last batch if it is not full
   V sum[Rows][Batches];
 #pragma GCC unroll 32
   for (int i = 0; i < Rows; ++i)
 #pragma GCC unroll 4
     for (int j = 0; j < Batches; ++j) sum[i][j] = V(T(0));
-  // A row of B whose last batch would end past the matrix is loaded in part; elsewhere the surplus lanes see the next
-  // row and are dropped in the end.
+  // A row of B whose last batch would extend beyond the matrix is loaded in part. In other rows, the surplus lanes hold
+  // elements of the next row and are dropped at the end.
   auto step = [&](index_t p, bool partial) __attribute__((always_inline)) {
     V row[Batches];
 #pragma GCC unroll 4
@@ -48,7 +49,7 @@ VARVE_INLINE void fixed_block(T const* a, T const* b, T const* b_end, T* c) {
   if constexpr (rest == 0) {
     for (; p < K; ++p) step(p, false);
   } else {
-    index_t const safe = (b_end - b) - Batches * L; // greatest distance at which whole rows may be read
+    index_t const safe = (b_end - b) - Batches * L; // greatest offset at which whole rows may be read
     for (; p < K && p * B_row <= safe; ++p) step(p, false);
     for (; p < K; ++p) step(p, true);
   }
@@ -61,7 +62,7 @@ VARVE_INLINE void fixed_block(T const* a, T const* b, T const* b_end, T* c) {
       else kernel::store(c + i * C_row + j * L, sum[i][j]);
     }
 }
-/// All rows of C at up to `Batches` batches of columns.
+/// Computes all rows of C for a group of columns.
 template <class T, index_t M, index_t K, index_t A_row, index_t A_col, index_t B_row, index_t C_row, index_t Cols>
 VARVE_INLINE void fixed_columns(T const* a, T const* b, T const* b_end, T* c) {
   constexpr int batches = static_cast<int>((Cols + lanes<T> - 1) / lanes<T>);
@@ -76,7 +77,7 @@ VARVE_INLINE void fixed_columns(T const* a, T const* b, T const* b_end, T* c) {
     fixed_block<T, M, K, A_row, A_col, B_row, C_row, static_cast<int>(rest), batches, Cols>(a + i * A_row, b, b_end,
                                                                                             c + i * C_row);
 }
-/// B row-major with rows `B_row` apart.
+/// Computes a product with a row-major B whose rows are `B_row` apart.
 template <class T, index_t M, index_t K, index_t N, index_t A_row, index_t A_col, index_t B_row>
 VARVE_INLINE void fixed_product(T const* a, T const* b, T const* b_end, T* c) {
   constexpr index_t W = 2 * static_cast<index_t>(lanes<T>), rest = N % W;
@@ -84,8 +85,8 @@ VARVE_INLINE void fixed_product(T const* a, T const* b, T const* b_end, T* c) {
   for (; j + W <= N; j += W) fixed_columns<T, M, K, A_row, A_col, B_row, N, W>(a, b + j, b_end, c + j);
   if constexpr (rest != 0) fixed_columns<T, M, K, A_row, A_col, B_row, N, rest>(a, b + j, b_end, c + j);
 }
-/// Sums of products of contiguous rows of A and of the transpose of B: for few rows of A, where a transposition would
-/// not pay.
+/// Computes sums of products of contiguous rows of A and of the transpose of B, for few rows of A, where a
+/// transposition would not pay.
 template <class T, index_t M, index_t K, index_t N, index_t C_row, index_t C_col>
 VARVE_INLINE void fixed_dots(T const* a, T const* b, T* c) {
   constexpr index_t L = lanes<T>;
@@ -105,7 +106,7 @@ VARVE_INLINE void fixed_dots(T const* a, T const* b, T* c) {
       c[i * C_row + j * C_col] = kernel::reduce_sum(batch<T>(s + t));
     }
 }
-/// to[p, j] = b[j, p]: squares in registers, the edges element by element.
+/// Transposes b: to[p, j] = b[j, p]. Squares are transposed in registers, the edges element by element.
 template <class T, index_t K, index_t N, index_t Row>
 VARVE_INLINE void fixed_transpose(T const* b, T* to) {
   constexpr index_t L = lanes<T>, whole_k = K / L * L, whole_n = N / L * L;
@@ -121,7 +122,7 @@ VARVE_INLINE void fixed_transpose(T const* b, T* to) {
   for (index_t j = 0; j < N; ++j)
     for (index_t p = j < whole_n ? whole_k : 0; p < K; ++p) to[p * Row + j] = b[j * K + p];
 }
-/// Sizes below a batch: rows of C as vectors of just their width.
+/// Computes a product with fewer columns than a batch; rows of C are vectors of exactly that width.
 template <class T, index_t M, index_t K, index_t N, index_t A_row, index_t A_col>
 VARVE_INLINE void narrow_product(T const* a, T const* b, T* c) {
   typedef T row __attribute__((vector_size(N * sizeof(T))));
@@ -137,7 +138,7 @@ VARVE_INLINE void narrow_product(T const* a, T const* b, T* c) {
     std::memcpy(c + i * N, &s, sizeof(row));
   }
 }
-/// A few dozen products: plain loops that the compiler unrolls.
+/// Computes a product of a few dozen multiplications by plain loops that the compiler unrolls.
 template <class T, index_t M, index_t K, index_t N, index_t A_row, index_t A_col, index_t B_row, index_t B_col>
 VARVE_INLINE void tiny_product(T const* a, T const* b, T* c) {
   T s[M * N];
@@ -154,8 +155,8 @@ VARVE_INLINE void tiny_product(T const* a, T const* b, T* c) {
 }
 } // namespace detail
 
-/// c[M, N] = a b, all row-major and contiguous: `a` is [M, K], or [K, M] if TA; `b` is [K, N], or [N, K] if TB. float
-/// or double. `c` may not overlap the inputs.
+/// Computes c[M, N] = a b for float or double. All operands are row-major and contiguous: `a` is [M, K], or [K, M] if
+/// TA; `b` is [K, N], or [N, K] if TB. `c` must not overlap the inputs.
 template <floating_lane T, index_t M, index_t K, index_t N, bool TA = false, bool TB = false>
 void matmul_fixed(T const* a, T const* b, T* c) {
   constexpr index_t a_row = TA ? 1 : K, a_col = TA ? M : 1, L = lanes<T>;

@@ -8,17 +8,17 @@
 #include <limits>
 
 /// @file
-/// Factorizations of matrices of doubles that lie row by row in a buffer, usable in constant expressions, O(n^3). Small
-/// matrices, and those of constant expressions, by the plain algorithms; larger ones by blocks (`blocked.hpp`).
+/// Factorizations of row-major matrices of doubles in a buffer, usable in constant expressions. They take O(n^3) time.
+/// Small matrices and constant expressions use the plain algorithms, larger matrices blocks (`blocked.hpp`).
 namespace varve::kernel::matrices {
 
-/// A matrix in a buffer.
+/// A matrix in a buffer that it does not own.
 struct view {
   double* data;
   index_t rows, columns;
   constexpr double& operator()(index_t i, index_t j) const { return data[i * columns + j]; }
 };
-/// A matrix with memory of its own.
+/// A matrix that owns its memory.
 struct matrix {
   list<double> memory;
   index_t rows, columns;
@@ -32,14 +32,14 @@ constexpr void swap_rows(view a, index_t i, index_t j) {
   for (index_t k = 0; k < a.columns; ++k) std::swap(a(i, k), a(j, k));
 }
 
-/// Is a matrix of such sizes factored by blocks?
+/// Returns whether a matrix of given sizes is factored by blocks.
 constexpr bool by_blocks(index_t m, index_t n) {
   return !std::is_constant_evaluated() && m >= blocked::least && n >= blocked::least;
 }
 
 // ---- Cholesky
-/// The lower factor of a symmetric matrix, of which the lower triangle is read; what is above becomes 0. Gives the
-/// order of the first minor that is not positive, or 0.
+/// Replaces a symmetric matrix, of which the lower triangle is read, by its lower Cholesky factor; elements above the
+/// diagonal become 0. Returns the order of the first leading minor that is not positive, or 0.
 constexpr index_t cholesky(view a) {
   index_t const n = a.rows;
   if (by_blocks(n, n)) return blocked::cholesky(n, a.data);
@@ -59,11 +59,11 @@ constexpr index_t cholesky(view a) {
   return 0;
 }
 
-// ---- triangles
-/// Solves T x = b for the columns of b, in place; of T one triangle is read, and of a unit one no diagonal.
+// ---- Triangular systems
+/// Solves T x = b for the columns of b, in place. Only one triangle of T is read, and not its diagonal if `unit`.
 constexpr void solve_triangle(view t, view b, bool upper, bool unit) {
   index_t const n = t.rows;
-  bool zeros = false; // they are divided by where nothing else is to be seen
+  bool zeros = false; // the plain algorithm divides by these, and does not multiply the infinities by 0
   for (index_t i = 0; !unit && i < n; ++i) zeros = zeros || t(i, i) == 0;
   if (!zeros && by_blocks(n, n)) return blocked::solve_triangle(n, t.data, b.columns, b.data, upper, unit);
   for (index_t r = 0; r < n; ++r) {
@@ -77,8 +77,9 @@ constexpr void solve_triangle(view t, view b, bool upper, bool unit) {
 }
 
 // ---- LU
-/// Both factors in place of a matrix, rows exchanged so that the greatest elements divide unless `pivots` is null,
-/// which gets the row that each was exchanged with. Gives the number of the first pivot that is 0, from 1 on, or 0.
+/// Replaces a matrix by both LU factors. Unless `pivots` is null, rows are exchanged such that the greatest elements
+/// divide (partial pivoting), and `pivots` receives the row with which each was exchanged. Returns the number of the
+/// first zero pivot, counted from 1, or 0.
 constexpr index_t lu(view a, index_t* pivots) {
   index_t const m = a.rows, n = a.columns, k = m < n ? m : n;
   if (by_blocks(m, n)) return blocked::lu(m, n, a.data, pivots);
@@ -103,7 +104,7 @@ constexpr index_t lu(view a, index_t* pivots) {
   }
   return info;
 }
-/// Solves A x = b in place of b; A becomes its factors. Gives what `lu` gives.
+/// Solves A x = b in place of b and replaces A by its LU factors. Returns the result of `lu`.
 constexpr index_t solve(view a, view b) {
   list<index_t> pivots(static_cast<std::size_t>(a.rows), 0);
   index_t const info = lu(a, pivots.data());
@@ -114,7 +115,8 @@ constexpr index_t solve(view a, view b) {
 }
 
 // ---- QR
-/// Householder's reflectors below the diagonal, R on and above it, in place; `tau` gets their scales (LAPACK's form).
+/// Replaces a matrix by its Householder reflectors below the diagonal and R on and above it. `tau` receives the scales
+/// of the reflectors (LAPACK's format).
 constexpr void householder(view a, double* tau) {
   index_t const m = a.rows, n = a.columns, k = m < n ? m : n;
   if (by_blocks(m, n)) return blocked::householder(m, n, a.data, tau);
@@ -127,7 +129,7 @@ constexpr void householder(view a, double* tau) {
     double sum = 0;
     for (index_t i = j; i < m; ++i) sum += (a(i, j) / scale) * (a(i, j) / scale);
     double const alpha = a(j, j) / scale, beta = (alpha < 0 ? 1 : -1) * kernel::sqrt(sum);
-    tau[j] = (beta - alpha) / beta; // of ratios: numbers that are hardly more than 0 have few bits
+    tau[j] = (beta - alpha) / beta; // computed from ratios, since numbers close to 0 have few bits
     for (index_t i = j + 1; i < m; ++i) a(i, j) = a(i, j) / scale / (alpha - beta);
     a(j, j) = beta * scale;
     for (index_t c = j + 1; c < n; ++c) {
@@ -139,7 +141,7 @@ constexpr void householder(view a, double* tau) {
     }
   }
 }
-/// The first columns of the product of reflectors, as many as q has.
+/// Computes the first columns, as many as q has, of the product of reflectors.
 constexpr void product_of_reflectors(view a, double const* tau, index_t count, view q) {
   index_t const m = a.rows;
   if (by_blocks(m, count)) return blocked::product_of_reflectors(m, a.data, a.columns, tau, count, q.columns, q.data);
@@ -155,9 +157,9 @@ constexpr void product_of_reflectors(view a, double const* tau, index_t count, v
     }
 }
 
-// ---- symmetric eigenvalues
-/// Eigenvalues of a symmetric matrix in ascending order, and its eigenvectors as the columns of v; nothing is left of
-/// the matrix.
+// ---- Symmetric eigenvalues
+/// Computes the eigenvalues of a symmetric matrix in ascending order, and its eigenvectors as the columns of v. The
+/// matrix is destroyed.
 constexpr void symmetric_eigen(view a, double* values, view v) {
   index_t const n = a.rows;
   matrix z(n, n);
@@ -165,12 +167,12 @@ constexpr void symmetric_eigen(view a, double* values, view v) {
   for (index_t i = 0; i < n; ++i)
     for (index_t j = 0; j < n; ++j) v(i, j) = z(j, i);
 }
-/// ... eigenvalues alone.
+/// Computes the eigenvalues of a symmetric matrix in ascending order, without eigenvectors. The matrix is destroyed.
 constexpr void symmetric_eigenvalues(view a, double* values) { spectra::symmetric(a.rows, a.data, values, nullptr); }
 
-// ---- singular values
-/// Makes column `j` a unit vector at right angles to those before it: what is left of the basis vector of which these
-/// hold least. O(rows * j).
+// ---- Singular values
+/// Replaces column `j` by a unit vector orthogonal to the columns before it: the component, orthogonal to these, of the
+/// basis vector that they represent least. O(rows * j).
 constexpr void complete_column(view u, index_t j) {
   index_t best = 0;
   double most = -1;
@@ -193,9 +195,9 @@ constexpr void complete_column(view u, index_t j) {
   s = kernel::sqrt(s);
   for (index_t i = 0; i < u.rows; ++i) u(i, j) /= s;
 }
-/// a = u diag(s) v^T for a of at least as many rows as columns: a becomes u, s descends. Jacobi's rotations of columns,
-/// after which they are at right angles to each other. (Columns are rows here, which are adjacent in memory.) What is
-/// left of a column that depends on others may be so small that its square says nothing: it counts as 0.
+/// Factors a = u diag(s) v^T for an a with at least as many rows as columns; a becomes u, and s descends. Jacobi
+/// rotations make the columns orthogonal. (Columns are stored as rows, so that they are contiguous.) A column that
+/// depends linearly on others may become so small that its square is meaningless; it then counts as 0.
 constexpr void singular(view a, double* s, view v) {
   index_t const m = a.rows, n = a.columns;
   matrix x(n, m), y(n, n);
@@ -243,7 +245,7 @@ constexpr void singular(view a, double* s, view v) {
     s[j] *= scale;
   }
 }
-/// Singular values of any matrix, in descending order; nothing is left of it.
+/// Computes the singular values of any matrix in descending order. The matrix is destroyed.
 constexpr void singular_values(view a, double* s) {
   if (a.rows >= a.columns) return spectra::singular(a.rows, a.columns, a.data, s);
   matrix turned(a.columns, a.rows);
@@ -251,7 +253,7 @@ constexpr void singular_values(view a, double* s) {
     for (index_t j = 0; j < a.columns; ++j) turned(j, i) = a(i, j);
   spectra::singular(a.columns, a.rows, turned.memory.data(), s);
 }
-/// ... of any shape: u is [m, k], v is [n, k] with k the smaller of both sizes.
+/// Factors a matrix of any shape [m, n] as u diag(s) v^T: u is [m, k] and v is [n, k], with k the smaller of m and n.
 constexpr void singular_of(view a, view u, double* s, view v) {
   index_t const m = a.rows, n = a.columns;
   if (m >= n) {
@@ -262,7 +264,8 @@ constexpr void singular_of(view a, view u, double* s, view v) {
     for (index_t j = 0; j < n; ++j) v(j, i) = a(i, j);
   singular(v, s, u);
 }
-/// The pseudoinverse [n, m] of a: singular values up to a limit count as 0.
+/// Computes the pseudoinverse [n, m] of a. Singular values up to the limit count as 0; the limit is the greater of
+/// `absolute` and `relative` times the greatest singular value.
 constexpr void pseudoinverse(view a, double absolute, double relative, view to) {
   index_t const m = a.rows, n = a.columns, k = m < n ? m : n;
   matrix u(m, k), v(n, k);
@@ -284,8 +287,8 @@ constexpr double determinant(view a) {
   for (index_t i = 0; i < a.rows; ++i) r *= pivots[i] != i ? -a(i, i) : a(i, i);
   return r;
 }
-/// The matrix of cofactors, the derivative of the determinant, also of a singular matrix: of a = u diag(s) v^T it is
-/// det(u) det(v) u diag(products of the other s) v^T.
+/// Computes the matrix of cofactors, which is the derivative of the determinant, also for singular matrices. For a = u
+/// diag(s) v^T it is det(u) det(v) u diag(products of the other s) v^T.
 constexpr void cofactors(view a, view to) {
   index_t const n = a.rows;
   matrix u(n, n), v(n, n), copy(n, n);
@@ -305,7 +308,7 @@ constexpr void cofactors(view a, view to) {
   }
 }
 
-// ---- exponential
+// ---- Exponential
 constexpr void multiply(view a, view b, view to) {
   if (!std::is_constant_evaluated())
     return kernel::matmul<double>(a.rows, b.columns, a.columns, {a.data, a.columns, 1}, {b.data, b.columns, 1},
@@ -316,7 +319,7 @@ constexpr void multiply(view a, view b, view to) {
       if (double const f = a(i, k); f != 0)
         for (index_t j = 0; j < b.columns; ++j) to(i, j) += f * b(k, j);
 }
-/// e^a in place: Taylor's series of a small part of it, squared.
+/// Replaces a by e^a: Taylor's series of a / 2^k, squared k times.
 constexpr void exponential_of(view a) {
   index_t const n = a.rows;
   double norm = 0;
@@ -344,8 +347,8 @@ constexpr void exponential_of(view a) {
 }
 
 // ---- L D L^T
-/// Bunch's and Kaufman's factors of a symmetric matrix, of which the lower triangle is read, in its place (LAPACK's
-/// form): a pivot says which row was exchanged, from 1 on; two equal negative ones are a block of two rows.
+/// Replaces a symmetric matrix, of which the lower triangle is read, by its Bunch-Kaufman factors (LAPACK's format). A
+/// pivot is the row, counted from 1, that was exchanged. Two equal negative pivots denote a 2 x 2 block.
 constexpr void ldl(view a, double* pivots) {
   index_t const n = a.rows;
   double const alpha = (1 + kernel::sqrt(17.0)) / 8;
@@ -368,7 +371,7 @@ constexpr void ldl(view a, double* pivots) {
       else if (size_of(a(at, at)) >= alpha * row) p = at;
       else p = at, step = 2;
     }
-    index_t const q = k + step - 1; // what is exchanged with p
+    index_t const q = k + step - 1; // row and column exchanged with p
     if (p != q) {
       for (index_t i = p + 1; i < n; ++i) std::swap(a(i, q), a(i, p));
       for (index_t j = q + 1; j < p; ++j) std::swap(a(j, q), a(p, j));
@@ -396,10 +399,11 @@ constexpr void ldl(view a, double* pivots) {
     k += step;
   }
 }
-/// Solves by these factors, in place of b.
+/// Solves a system in place of b by the factors of `ldl`.
 constexpr void solve_ldl(view a, double const* pivots, view b) {
   index_t const n = a.rows;
-  auto const take = [&](index_t from, index_t column) { // rows below `from` less their multiples of row `column`
+  // subtracts multiples of row `column` from the rows from `from` on
+  auto const take = [&](index_t from, index_t column) {
     for (index_t i = from; i < n; ++i)
       for (index_t c = 0; c < b.columns; ++c) b(i, c) -= a(i, column) * b(column, c);
   };

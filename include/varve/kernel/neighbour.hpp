@@ -7,10 +7,10 @@
 #include <limits>
 
 /// @file
-/// What the bits of floating numbers say: their neighbours, signs and exponents.
+/// Functions of the bits of floating-point numbers: neighbours, signs and exponents.
 namespace varve::kernel {
 
-/// The number next to x on the way to y.
+/// Returns the next number after x in the direction of y.
 template <floating T>
 constexpr T neighbour(T x, T y) {
   using bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
@@ -24,7 +24,7 @@ template <floating_lane T>
 VARVE_INLINE batch<T> neighbour(batch<T> const& x, batch<T> const& y) {
   return kernel::lanewise([](T a, T b) { return kernel::neighbour(a, b); }, x, y);
 }
-/// The absolute value of x with the sign of y, those of zeros and NaN included.
+/// Returns the absolute value of x with the sign of y, also for zeros and NaN.
 template <floating T>
 constexpr T copysign(T x, T y) {
   using bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
@@ -35,7 +35,7 @@ template <floating_lane T>
 VARVE_INLINE batch<T> copysign(batch<T> const& x, batch<T> const& y) {
   return library::copysign(x, y);
 }
-/// The e of x = m 2^e with 0.5 <= |m| < 1; 0 of 0 and of what is not finite.
+/// Returns the exponent e of x = m 2^e with 0.5 <= |m| < 1; 0 if x is 0 or not finite.
 template <floating T>
 constexpr T binary_exponent(T x) {
   double const a = constant::magnitude(static_cast<double>(x));

@@ -12,11 +12,12 @@
 #include <utility>
 
 /// @file
-/// Pointwise kernels on memory: a typed loop over contiguous elements per operator, and one untyped driver for shapes,
-/// strides and broadcasting.
+/// Pointwise kernels on memory: one typed loop over contiguous elements per operator, and one untyped driver for
+/// shapes, strides and broadcasting.
 namespace varve::kernel {
 
-/// A functor may say `static constexpr bool scalar_only = true` when its body cannot be instantiated for batches.
+/// A functor that declares `static constexpr bool scalar_only = true`, because its body cannot be instantiated for
+/// batches.
 template <class F>
 concept scalar_only = requires { requires F::scalar_only; };
 
@@ -29,15 +30,15 @@ constexpr bool maps_batches(std::index_sequence<I...>) {
     { f(x...) } -> std::convertible_to<V>;
   };
 }
-/// Whether `F` is run on batches of `In`.
+/// Returns whether `F` runs on batches of `In`.
 template <class Out, class In, class F, int Arity>
 constexpr bool vectorized() {
   if constexpr (!std::is_same_v<Out, In> || !lane<In> || scalar_only<F>) return false;
   else return detail::maps_batches<F, batch<In>>(std::make_index_sequence<Arity>{});
 }
-/// A length that is no multiple of the lanes: the last batch overlaps the one before it, and is computed first, since
-/// the output may be an input. Too few elements are filled up to a batch. `T` is any type of the operands' item size,
-/// so that few of these functions exist.
+/// Runs a loop over a number of elements that is not a multiple of the lanes. The last batch overlaps the one before
+/// it, and is computed first, since the output may be an input. Fewer elements than a batch are padded to one. `T` is
+/// any type of the operands' item size, so that few of these functions are instantiated.
 template <class T, int Arity>
 VARVE_NOINLINE void run_uneven(loop f, std::size_t n, T* out, void const* const* in) {
   constexpr std::size_t L = lanes<T>;
@@ -62,7 +63,7 @@ VARVE_NOINLINE void run_uneven(loop f, std::size_t n, T* out, void const* const*
 template <class T>
 using item = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
 
-/// Do registers load and store part of themselves by a mask? Then the last elements need no detour.
+/// True if registers can load and store some of their lanes with a mask; the last elements then need no special loop.
 template <class Out, class In>
 inline constexpr bool masked = [] {
   if constexpr (VARVE_USE_XSIMD && std::is_same_v<Out, In> && std::is_floating_point_v<In>)
@@ -70,25 +71,25 @@ inline constexpr bool masked = [] {
   else return false;
 }();
 
-/// Flags go as the bytes that they are: compilers know more of those.
+/// Type in which flags are processed: bytes, which compilers optimize better.
 template <class T>
 using byte_for_flag = std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>;
-/// Elements whose batches F does not take, or whose results are of another type.
+/// Runs F element by element, if it does not accept batches or returns another type.
 template <class Out, class In, class F, class... P>
 VARVE_VECTORIZED void run_scalars(std::size_t n, byte_for_flag<Out>* out, P... in) {
   F const f{};
   for (std::size_t i = 0; i < n; ++i) out[i] = static_cast<Out>(f(static_cast<In>(in[i])...));
 }
 
-// The inputs are parameters, not an array: a store of a batch might change the array, so that it would be read again
-// for each.
+// The inputs are parameters, not an array: a store of a batch might modify the array, so that the compiler would read
+// the array again for each batch.
 template <class Out, class In, class F, class... P>
 VARVE_INLINE void run(std::size_t n, Out* out, P... in) {
   [[maybe_unused]] F const f{};
   if constexpr (detail::vectorized<Out, In, F, sizeof...(P)>() && masked<Out, In>)
     for (std::size_t i = 0; i < n; i += lanes<In>) {
       std::size_t const left = n - i;
-      bool const whole = left >= lanes<In>; // masks cost even when they are full
+      bool const whole = left >= lanes<In>; // even full masks have a cost
       batch<In> const r(f((whole ? kernel::load(in + i) : kernel::load_first(in + i, left))...));
       if (whole) [[likely]]
         kernel::store(out + i, r);
@@ -106,9 +107,9 @@ VARVE_INLINE void spread(std::size_t n, void* out, void const* const* in, std::i
 }
 } // namespace detail
 
-/// The contiguous kernel (a `loop`) of a stateless functor `F` on `Arity` inputs of element type `In`, with results of
-/// type `Out`: in batches when `F` takes them and `Out` is `In`; otherwise element by element. (Flattened, so that the
-/// body of `F` is inlined and its constants stay in registers.)
+/// Computes a stateless functor `F` on `Arity` contiguous inputs of element type `In`, with results of type `Out`; it
+/// is a `loop`. It runs on batches if `F` accepts them and `Out` is `In`, and element by element otherwise. (It is
+/// flattened, so that the body of `F` is inlined and its constants stay in registers.)
 template <class Out, class In, class F, int Arity>
 __attribute__((flatten)) void contiguous(std::size_t n, void* out, void const* const* in) {
   if constexpr (detail::vectorized<Out, In, F, Arity>() && !detail::masked<Out, In>)
@@ -134,7 +135,8 @@ VARVE_INLINE void run_beside(std::size_t n, T* out, void const* const* in, std::
 }
 } // namespace detail
 
-/// The kernel of `F` beside inputs that are one element each; none where `F` does not take batches.
+/// Computes `F` on contiguous inputs, except that each input in the bit mask `Which` is a single element. `F` must
+/// accept batches.
 template <class T, class F, int Arity, unsigned Which>
 __attribute__((flatten)) void contiguous_beside(std::size_t n, void* out, void const* const* in) {
   detail::run_beside<T, F, Which>(n, static_cast<T*>(out), in, std::make_index_sequence<Arity>{});
@@ -145,10 +147,11 @@ constexpr loop_beside beside() {
     return {Which, &contiguous_beside<T, F, Arity, Which>};
   else return {};
 }
-/// Kernels for one function beside one element each: few, as not all are worth their code.
+/// Kernels of one function for inputs that are single elements. There are at most two, since not all combinations are
+/// worth their code.
 struct loops_beside {
   loop_beside of[2]{};
-  /// Where the inputs `which` are one element each; null if there is none.
+  /// Returns the kernel for the case that the inputs in the bit mask `which` are single elements, or null.
   constexpr loop find(unsigned which) const {
     for (loop_beside const& b : of)
       if (b.run && b.which == which) return b.run;
@@ -157,23 +160,24 @@ struct loops_beside {
 };
 
 namespace detail {
-inline constexpr index_t block = 256; // elements packed at a time: 2 KiB an operand stays in the first cache
+// number of elements packed at a time: 2 KiB per operand stay in the first-level cache
+inline constexpr index_t block = 256;
 
-/// Elements of an operand as the kernel takes them.
+/// Returns the elements of an operand, converted to the type that the kernel expects.
 inline void* as_taken(walk const& w, int k, index_t n, void* x, void* converted) {
   if (!w.convert[k]) return x;
   void const* const in = x;
   w.convert[k](static_cast<std::size_t>(n), converted, &in);
   return converted;
 }
-/// Rows whose operands are adjacent, or one element each: nothing is packed but such elements, in blocks that serve the
-/// row, and further rows while they stay the same.
+/// Computes rows whose operands are contiguous or a single element. Only single elements are packed, into blocks that
+/// are reused for the row, and for further rows while the element stays the same.
 VARVE_NOINLINE inline void pointwise_plain_rows(walk& w, loop f) {
   constexpr index_t bytes = 2048;
   alignas(64) unsigned char packed[max_operands][bytes];
-  char const* repeated[max_operands]{}; // where an element was read
+  char const* repeated[max_operands]{}; // address of the packed element
   void* p[max_operands];
-  index_t step[max_operands]; // bytes of a block, 0 of one that is repeated
+  index_t step[max_operands]; // bytes of a block, 0 for a repeated element
   int const inner = w.rank - 1, count = w.count;
   index_t const n = w.size[inner];
   index_t block = n;
@@ -195,15 +199,15 @@ VARVE_NOINLINE inline void pointwise_plain_rows(walk& w, loop f) {
     f(static_cast<std::size_t>(n - (n - 1) / block * block), p[0], p + 1);
   } while (w.next());
 }
-/// The inputs that rows of the inner dimension repeat.
+/// Returns the bit mask of the inputs that are a single element in each row of the inner dimension.
 inline unsigned repeated_in_rows(walk const& w) {
   unsigned r = 0;
   for (int k = 1; k < w.count; ++k)
     if (w.stride[w.rank - 1][k] == 0) r |= 1u << (k - 1);
   return r;
 }
-/// Calls a kernel on rows of `n` elements, whose starts are `step` bytes apart. (What it is called with is written as
-/// it is read, one address at a time or several together: otherwise each row would wait for it.)
+/// Calls a kernel on rows of `n` elements, whose starts are `step` bytes apart. (Addresses are stored in the same
+/// widths in which the kernel reads them, one or several together; otherwise each row would wait for the stores.)
 VARVE_INLINE void call_on_rows(loop f, index_t n, index_t rows, void* to, void const** in, index_t const* step,
                                int count) {
   char* out = static_cast<char*>(to);
@@ -213,7 +217,7 @@ VARVE_INLINE void call_on_rows(loop f, index_t n, index_t rows, void* to, void c
     for (int k = 1; k < count; ++k) in[k - 1] = static_cast<char const*>(in[k - 1]) + step[k];
   }
 }
-/// Rows whose operands are adjacent, or one element each that the kernel repeats itself.
+/// Computes rows whose operands are contiguous, or a single element that the kernel repeats itself.
 VARVE_NOINLINE inline void pointwise_whole_rows(walk& w, loop f) {
   index_t const n = w.size[w.rank - 1], none[max_operands]{};
   int const outer = w.rank - 2;
@@ -225,8 +229,8 @@ VARVE_NOINLINE inline void pointwise_whole_rows(walk& w, loop f) {
     detail::call_on_rows(f, n, rows, w.data[0], in, step, w.count);
   } while (w.next());
 }
-/// Rows long enough to be calls of their own. Operands whose elements are not adjacent, or are to be converted, go
-/// through blocks.
+/// Computes rows that are long enough for a call each. Operands that are not contiguous or need a conversion are copied
+/// in blocks.
 VARVE_NOINLINE inline void pointwise_rows(walk& w, loop f, loops_beside const& beside) {
   index_t const n = w.size[w.rank - 1];
   index_t const* stride = w.stride[w.rank - 1];
@@ -239,7 +243,7 @@ VARVE_NOINLINE inline void pointwise_rows(walk& w, loop f, loops_beside const& b
   }
   if (plain) return detail::pointwise_plain_rows(w, f);
   alignas(64) unsigned char packed[max_operands][block * 8], converted[max_operands][block * 8];
-  char const* repeated[max_operands]{}; // where a broadcast operand's block was filled from
+  char const* repeated[max_operands]{}; // address from which a broadcast operand's block was filled
   do {
     for (index_t i = 0; i < n; i += block) {
       index_t const m = n - i < block ? n - i : block;
@@ -264,8 +268,8 @@ VARVE_NOINLINE inline void pointwise_rows(walk& w, loop f, loops_beside const& b
   } while (w.next());
 }
 
-/// The dimension, not the inner one, along which an operand's elements follow one another, where gathering rows of it
-/// would read a line of the cache for each element; -1 if it needs no turning.
+/// Returns the outer dimension along which an operand is contiguous, if gathering its rows would read one cache line
+/// per element; -1 if the operand needs no transposition.
 inline int turned_along(walk const& w, int k) {
   int const inner = w.rank - 1;
   if (w.stride[inner][k] == 0 || w.stride[inner][k] == w.itemsize[k]) return -1;
@@ -277,10 +281,10 @@ using tile_copy = void (*)(char*, index_t, index_t, char const*, index_t, index_
 inline tile_copy tiles_of(int bytes) {
   return bytes == 4 ? copy_tiles<4> : bytes == 8 ? copy_tiles<8> : bytes == 2 ? copy_tiles<2> : copy_tiles<1>;
 }
-/// Operands that are turned get a place each, of two; those that show the same memory share it.
+/// Buffers for up to two transposed operands; operands that are the same memory share a buffer.
 struct turned_operands {
   unsigned char* place[max_operands]{};
-  int same[max_operands]; // the operand whose place it is
+  int same[max_operands]; // the operand whose buffer it uses
   turned_operands(walk const& w, int across, unsigned char* first, unsigned char* second) {
     unsigned char* const places[] = {first, second};
     int turned = 0;
@@ -298,8 +302,8 @@ struct turned_operands {
     }
   }
 };
-/// Operands stored by columns along one dimension: some rows of them are turned at a time, and stay in the first cache
-/// until the kernel has read them.
+/// Computes operands that are contiguous along another dimension than the inner one. Some of their rows are transposed
+/// at a time, and stay in the first-level cache until the kernel has read them.
 VARVE_NOINLINE inline void pointwise_tiles(walk& w, loop f, loops_beside const& beside, int across) {
   constexpr index_t rows = 16, width = 1024; // bytes of a row
   alignas(64) unsigned char packed[max_operands][width], converted[max_operands][width * 8];
@@ -308,11 +312,11 @@ VARVE_NOINLINE inline void pointwise_tiles(walk& w, loop f, loops_beside const& 
   index_t const n = w.size[inner], all = w.size[across], *const step = w.stride[inner], *const row = w.stride[across];
   turned_operands const turned(w, across, tile[0], tile[1]);
   unsigned char* const* const place = turned.place;
-  char const* repeated[max_operands]{}; // where an element was read that the row repeats
+  char const* repeated[max_operands]{}; // address of an element that the row repeats
   int most = 1;
   for (int k = 0; k < count; ++k) most = most > w.itemsize[k] ? most : w.itemsize[k];
   index_t const block = width / most;
-  bool quick = true; // is nothing packed or converted?
+  bool quick = true; // true if nothing is packed or converted
   index_t apart[max_operands];
   for (int k = 0; k < count; ++k) {
     apart[k] = place[k] ? width : row[k];
@@ -356,7 +360,7 @@ VARVE_NOINLINE inline void pointwise_tiles(walk& w, loop f, loops_beside const& 
   while (w.next());
 }
 
-/// Short rows: as many as fit are packed together.
+/// Computes short rows: as many as fit are packed together.
 VARVE_NOINLINE inline void pointwise_short_rows(walk& w, loop f) {
   alignas(64) unsigned char packed[max_operands][block * 8], converted[max_operands][block * 8];
   char* target[block];
@@ -405,7 +409,7 @@ VARVE_NOINLINE inline void pointwise_strided(dims const& sizes, operand out, ope
   if (w.rank == 1 || w.size[w.rank - 1] >= 32) pointwise_rows(w, f, beside);
   else pointwise_short_rows(w, f);
 }
-/// A strided call whose outermost dimension threads share.
+/// Computes a strided call in threads that share the outermost dimension.
 VARVE_NOINLINE inline void pointwise_in_parts(dims const& sizes, operand out, operand const* in, int count, loop f,
                                               loops_beside const& beside) {
   int d = 0;
@@ -423,7 +427,7 @@ VARVE_NOINLINE inline void pointwise_in_parts(dims const& sizes, operand out, op
     pointwise_strided(part, to_out, moved, count, f, beside);
   });
 }
-/// A kernel over memory without gaps, which threads share where it is much; `bytes` of an element of each operand, the
+/// Runs a kernel over contiguous memory, in threads if it is large. `bytes` holds the item size of each operand, the
 /// result first.
 VARVE_INLINE void pointwise_flat(index_t n, void* out, void const* const* in, int const* bytes, int count, loop f) {
   if constexpr (varve::loop::threaded)
@@ -437,10 +441,10 @@ VARVE_INLINE void pointwise_flat(index_t n, void* out, void const* const* in, in
 }
 } // namespace detail
 
-/// Runs a contiguous kernel over operands of common `sizes` with any strides, of other types where they say how they
-/// are converted: 0 broadcasts an input, negative ones are fine, rank 0 is one element, an empty shape does nothing. At
-/// most 8 inputs. `out` may be strided and may be the same memory as an input; it may not overlap one otherwise, nor
-/// itself. `beside` has kernels of the same function.
+/// Runs a contiguous kernel over operands of common `sizes` with any strides. Inputs of other types are converted by
+/// their `convert`. A stride of 0 broadcasts an input, and strides may be negative. Rank 0 is one element, and an empty
+/// shape does nothing. There are at most 8 inputs. `out` may be strided and may be the same memory as an input.
+/// Otherwise it must not overlap an input or itself. `beside` holds further kernels of the same function.
 VARVE_NOINLINE inline void pointwise(dims const& sizes, operand out, operand const* in, int count, loop f,
                                      loops_beside const& beside = {}) {
   index_t const n = numel(varve::detail::as_numbers(sizes));

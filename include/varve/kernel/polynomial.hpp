@@ -4,7 +4,7 @@
 
 namespace varve::kernel {
 
-/// p[0] + p[1] z + p[2] z^2 + ... by Horner's scheme: N - 1 multiply-adds, one after the other.
+/// Returns p[0] + p[1] z + p[2] z^2 + ... by Horner's scheme: N - 1 dependent multiply-adds.
 template <class T, int N>
 VARVE_INLINE batch<T> polynomial(T const (&p)[N], batch<T> const& z) {
   batch<T> r(p[N - 1]);

@@ -8,22 +8,22 @@
 #include <type_traits>
 
 /// @file
-/// Windows of images in memory: their greatest elements, and where they lie, and their sums.
+/// Pooling windows of images in memory: their maxima with the indices of these, and their sums.
 namespace varve::kernel {
 
-/// Windows over up to three dimensions (those that are missing come first, and have one element).
+/// Windows over up to three dimensions. Missing dimensions are added in front with size 1.
 struct pool_windows {
   index_t in[3]{1, 1, 1}, out[3]{1, 1, 1}, size[3]{1, 1, 1}, step[3]{1, 1, 1}, margin[3]{0, 0, 0}, dilation[3]{1, 1, 1};
   constexpr index_t elements() const { return in[0] * in[1] * in[2]; }
   constexpr index_t count() const { return out[0] * out[1] * out[2]; }
-  /// Element k of window o along an axis; it may lie outside.
+  /// Returns the index of element k of window o along an axis; it may lie outside of the image.
   constexpr index_t place(int a, index_t o, index_t k) const { return o * step[a] - margin[a] + k * dilation[a]; }
-  /// The first element of a window that lies inside.
+  /// Returns the index of the first element of a window that lies inside of the image.
   constexpr index_t first(int a, index_t o) const {
     index_t const at = o * step[a] - margin[a];
     return at >= 0 ? at : at + (dilation[a] - 1 - at) / dilation[a] * dilation[a];
   }
-  /// Has each window along an axis an element inside?
+  /// Returns whether each window along an axis has an element inside of the image.
   constexpr bool reach_inside(int a) const {
     for (index_t o = 0; o < out[a]; ++o)
       if (first(a, o) >= in[a]) return false;
@@ -32,8 +32,8 @@ struct pool_windows {
 };
 
 namespace detail {
-/// The windows of a row whose element k of the last axis lies inside: the first, the end of them, and where that of
-/// window 0 would be.
+/// The windows of a row, from `first` to before `stop`, whose element k of the last axis lies inside of the image;
+/// `shift` is the index that this element of window 0 would have.
 struct inside_row {
   index_t first, stop, shift;
   inside_row(pool_windows const& w, index_t k) : shift(k * w.dilation[2] - w.margin[2]) {
@@ -42,7 +42,8 @@ struct inside_row {
     stop = end < w.out[2] ? end : w.out[2];
   }
 };
-/// Takes element k of the last axis of each window of a row: `x` is the row of the image that begins at place `from`.
+/// Updates the maxima of the windows of a row by their elements k of the last axis. `x` is a row of the image, and
+/// `from` is the index of its first element.
 template <class T>
 void pool_row(pool_windows const& w, index_t k, T const* x, index_t from, T* best, std::int64_t* at) {
   inside_row const in(w, k);
@@ -57,7 +58,8 @@ void pool_row(pool_windows const& w, index_t k, T const* x, index_t from, T* bes
 }
 } // namespace detail
 
-/// Calls `row(x)` for each row of an image that one of the windows (i, j, all) has elements in: where it begins.
+/// Calls `row(begin)` for each row of an image in which the windows (i, j, all) have elements; `begin` is the index of
+/// its first element.
 template <class F>
 void for_rows_of_windows(pool_windows const& w, index_t i, index_t j, F const& row) {
   for (index_t p = 0; p < w.size[0]; ++p)
@@ -67,7 +69,7 @@ void for_rows_of_windows(pool_windows const& w, index_t i, index_t j, F const& r
     }
 }
 
-/// The sums of the elements of each window of `lead` images, which threads share.
+/// Computes the sum of the elements of each window of `lead` images, in threads.
 template <class T>
 void sum_pool(index_t lead, pool_windows const& w, T const* x, T* sums) {
   varve::loop::share(lead * w.out[0], 1, lead * w.count() * w.size[0] * w.size[1], [&](index_t from, index_t to) {
@@ -86,7 +88,7 @@ void sum_pool(index_t lead, pool_windows const& w, T const* x, T* sums) {
   });
 }
 
-/// The greatest element (the first NaN, if there is one) of each window of `lead` images, and its place in the image.
+/// Computes the maximum of each window of `lead` images (the first NaN, if there is one) and its index in the image.
 template <class T>
 void max_pool(index_t lead, pool_windows const& w, T const* x, T* best, std::int64_t* at) {
   T const least = std::is_floating_point_v<T> ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::lowest();

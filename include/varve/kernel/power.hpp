@@ -3,19 +3,19 @@
 #include <varve/kernel/exponential.hpp>
 #include <varve/kernel/logarithm.hpp>
 
-#if !defined(__clang__) // g++ 12 warns of its own AVX-512 header where xsimd was included before this header
+#if !defined(__clang__) // g++ 12 warns about its own AVX-512 header if xsimd was included before this header
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
 
 /// @file
-/// Powers of doubles in registers, e^(y log x), within 0.7 ulp (1.4 at the ends of the range): whole powers of whole
-/// numbers stay exact. Up to 700 times as large as a logarithm, the exponent needs it to 65 bits: it is a sum of two
-/// doubles, made with multiply-adds whose rounding is known.
+/// Powers e^(y log x) of doubles in registers, within 0.7 ulp (1.4 at the ends of the range). Integer powers of
+/// integers are exact. The exponent y log x may reach 700, so the logarithm is needed to 65 bits. It is computed as a
+/// sum of two doubles by multiply-adds that are rounded once.
 namespace varve::kernel::power {
 
-/// Does the machine round a multiply-add once, and may the compiler not reorder sums?
+/// True if the machine rounds a multiply-add only once and the compiler must not reorder sums.
 #if (defined(__FMA__) || defined(__aarch64__)) && !defined(__FAST_MATH__) && !defined(__ASSOCIATIVE_MATH__)
 inline constexpr bool is_exact = VARVE_USE_XSIMD && lanes<double> > 1;
 #else
@@ -23,12 +23,12 @@ inline constexpr bool is_exact = false;
 #endif
 
 using V = batch<double>;
-/// The sum of both, of which the second is smaller than an ulp of the first.
+/// A sum of two doubles, the second of which is smaller than an ulp of the first.
 struct pair {
   V high, low;
 };
 
-/// log(x) of a finite x that is no denormal number and above 0. The series is that of `logarithm.hpp`.
+/// Returns log(x) for a finite, positive x that is not denormal. The series is that of `logarithm.hpp`.
 VARVE_INLINE pair log(V const& x) {
   using c = logarithm::table<double>;
   auto const shifted = detail::raw_bits<double>(x) -
@@ -49,10 +49,10 @@ VARVE_INLINE pair log(V const& x) {
   V const v = z * u, v_low = kernel::fma<double>(z, u, -v) + kernel::fma<double>(z, u_low, z_low * u);
   V const g = two + v, g_low = (v - (g - two)) + v_low;
   V const l = s * g, l_low = kernel::fma<double>(s, g, -l) + kernel::fma<double>(s, g_low, s_low * g);
-  V const a = k * V(c::ln2_high), high = a + l; // a is exact, and greater than l or 0
+  V const a = k * V(c::ln2_high), high = a + l; // a is exact; it is 0 or its absolute value exceeds that of l
   return {high, ((a - high) + l) + kernel::fma<double>(k, V(c::ln2_low), l_low)};
 }
-/// e^x of |x| < 708.
+/// Returns e^x for |x| < 708.
 VARVE_INLINE V exp(pair const& x) {
   using c = exponential::table<double>;
   V const shifted = kernel::nearest<double>(x.high, c::log2_e), n = shifted - V(kernel::integer_shift<double>);
@@ -64,14 +64,14 @@ VARVE_INLINE V exp(pair const& x) {
   return detail::shift_left<c::mantissa_bits, c::integer, double>(shifted, e);
 }
 
-/// x^y. `other(x, y)` is asked where that is not of finite numbers, a base above 0 and a normal result: lane by lane,
-/// so that no element depends on its neighbours.
+/// Returns x^y. Lanes other than those with finite numbers, a positive base and a normal result are computed by
+/// `other(x, y)`, one by one, so that no element depends on its neighbours.
 template <class F>
 VARVE_INLINE V pow(V const& x, V const& y, F const& other) {
   V const zero(0.), infinity(std::numeric_limits<double>::infinity());
   pair const l = power::log(x);
   V const high = y * l.high, low = kernel::fma<double>(y, l.low, kernel::fma<double>(y, l.high, -high));
-  V const whatever = kernel::from_mask<double>(y == zero); // 1, as in the lanes behind the end of a row
+  V const whatever = kernel::from_mask<double>(y == zero); // x^0 is 1, also in lanes of 0 behind a row's end
   V const usual = whatever + kernel::from_mask<double>(x >= V((std::numeric_limits<double>::min)())) *
                                  kernel::from_mask<double>(x < infinity) *
                                  kernel::from_mask<double>(library::abs(high) < V(708.));

@@ -9,17 +9,17 @@
 
 /// @file
 /// Counter-based random numbers: Philox4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random numbers, as easy as 1, 2,
-/// 3; SC 2011). Element `i` of a stream depends on nothing but the seed and `i`: batches, threads and the compiler
-/// agree.
+/// 3; SC 2011). Element `i` of a stream depends only on the seed and on `i`, so that batches, threads and constant
+/// expressions agree.
 namespace varve::kernel {
 
-/// Four random words.
+/// A block of four random words.
 struct philox_block {
   std::uint32_t v[4];
 };
 
-/// Block number `offset` of the stream `seed` (word 2 and 3 of the counter hold `stream`, for independent uses of one
-/// seed).
+/// Returns block number `offset` of the stream `seed`. Words 2 and 3 of the counter hold `stream`, for independent uses
+/// of the same seed.
 constexpr philox_block philox(std::uint64_t seed, std::uint64_t offset, std::uint64_t stream = 0) {
   auto low = [](std::uint64_t x) { return static_cast<std::uint32_t>(x); };
   auto high = [](std::uint64_t x) { return static_cast<std::uint32_t>(x >> 32); };
@@ -37,32 +37,32 @@ constexpr philox_block philox(std::uint64_t seed, std::uint64_t offset, std::uin
   return {{c0, c1, c2, c3}};
 }
 
-/// Numbers one block gives: four floats or two doubles.
+/// Count of numbers that one block yields: four floats or two doubles.
 template <floating T>
 inline constexpr int per_block = sizeof(T) == 4 ? 4 : 2;
 
-/// Number `i` of a block, uniform in [0, 1): multiples of 2^-24 (float) or 2^-53 (double).
+/// Returns number `i` of a block, uniform in [0, 1): a multiple of 2^-24 (float) or 2^-53 (double).
 template <floating T>
 constexpr T uniform(philox_block const& b, int i) {
   if constexpr (sizeof(T) == 4) return static_cast<T>(b.v[i] >> 8) * T(0x1p-24);
   else return static_cast<T>((std::uint64_t{b.v[2 * i]} << 32 | b.v[2 * i + 1]) >> 11) * T(0x1p-53);
 }
-/// Number `i` of a block, of the standard normal distribution: pairs of uniform numbers by Box and Muller.
+/// Returns number `i` of a block with standard normal distribution: pairs of uniform numbers by Box and Muller.
 template <floating T>
 constexpr T normal(philox_block const& b, int i) {
   T const u = T(1) - kernel::uniform<T>(b, i & ~1); // in (0, 1]: its logarithm is finite
   T const angle = T(6.283185307179586476925L) * kernel::uniform<T>(b, i | 1);
-  // of floats in double, so that all ways to compute them agree
+  // floats are computed in double, so that all code paths agree
   auto const wide = static_cast<double>(angle);
   T const radius = kernel::sqrt(T(-2) * static_cast<T>(kernel::log(static_cast<double>(u))));
   return radius * static_cast<T>(i & 1 ? kernel::sin(wide) : kernel::cos(wide));
 }
 
 namespace detail {
-/// Blocks that are made together at run time, and the numbers that they give.
+/// Number of blocks that are computed together at run time.
 inline constexpr int blocks_at_once = 64;
-/// The words of blocks `offset`, `offset + 1`, ... of a stream: word k of each together. (Plain loops, which compilers
-/// make vector instructions.)
+/// Computes the words of blocks `offset`, `offset + 1`, ... of a stream: `w[k]` receives word k of each. (These are
+/// plain loops, which compilers vectorize.)
 VARVE_VECTORIZED inline void philox_blocks(std::uint64_t seed, std::uint64_t offset,
                                            std::uint32_t (&w)[4][blocks_at_once]) {
   auto k0 = static_cast<std::uint32_t>(seed), k1 = static_cast<std::uint32_t>(seed >> 32);
@@ -79,14 +79,15 @@ VARVE_VECTORIZED inline void philox_blocks(std::uint64_t seed, std::uint64_t off
       w[1][i] = static_cast<std::uint32_t>(q), w[3][i] = static_cast<std::uint32_t>(p);
     }
 }
-/// 1 - u and 2 pi v of the pairs u, v of uniform numbers that two words of each block are.
+/// Computes 1 - u and 2 pi v for the pairs u, v of uniform numbers in two words of each block.
 VARVE_VECTORIZED inline void uniform_pairs(std::uint32_t const* u, std::uint32_t const* v, float* size, float* angle) {
   for (int i = 0; i < blocks_at_once; ++i) {
     size[i] = 1.0f - static_cast<float>(static_cast<std::int32_t>(u[i] >> 8)) * 0x1p-24f;
     angle[i] = 6.283185307179586476925f * (static_cast<float>(static_cast<std::int32_t>(v[i] >> 8)) * 0x1p-24f);
   }
 }
-/// Logarithm, sine and cosine in double, rounded: the floats that all machines agree on, but for one in many millions.
+/// Computes logarithm, sine and cosine in double and rounds. All machines agree on these floats, except for about one
+/// in many millions.
 inline void normal_pairs(float const* size, float const* angle, float* even, float* odd) {
   using V = batch<double>;
   constexpr auto L = static_cast<int>(lanes<double>);
@@ -104,7 +105,7 @@ inline void normal_pairs(float const* size, float const* angle, float* even, flo
     kernel::store<float>(odd + i, radius * kernel::load(odd + i));
   }
 }
-/// The normal numbers of `blocks_at_once` blocks.
+/// Fills `out` with the normal numbers of `blocks_at_once` blocks.
 template <class = void>
 VARVE_NOINLINE void fill_normal_blocks(float* out, std::uint64_t seed, std::uint64_t offset) {
   std::uint32_t w[4][blocks_at_once];
@@ -117,16 +118,16 @@ VARVE_NOINLINE void fill_normal_blocks(float* out, std::uint64_t seed, std::uint
   for (int i = 0; i < blocks_at_once; ++i)
     for (int k = 0; k < 4; ++k) out[4 * i + k] = x[k][i];
 }
-/// ... and the uniform ones.
+/// Fills `out` with the uniform numbers of `blocks_at_once` blocks.
 VARVE_VECTORIZED inline void fill_uniform_blocks(float* out, std::uint64_t seed, std::uint64_t offset) {
   std::uint32_t w[4][blocks_at_once];
   detail::philox_blocks(seed, offset, w);
   for (int i = 0; i < blocks_at_once; ++i)
     for (int k = 0; k < 4; ++k) out[4 * i + k] = static_cast<float>(static_cast<std::int32_t>(w[k][i] >> 8)) * 0x1p-24f;
 }
-/// Fills `n` elements by blocks of `PerBlock` numbers: where `Together`, `many(to, block)` those of `blocks_at_once`,
-/// and `one(block, count, to)` those of one. Threads share them where `Cost` times their number is much work: a number
-/// is told by its place alone. Gives the number of blocks.
+/// Fills `n` elements by blocks of `PerBlock` numbers and returns the number of blocks. `one(block, count, to)` writes
+/// the numbers of one block and, if `Together`, `many(to, block)` those of `blocks_at_once` blocks. Threads share the
+/// elements if `Cost` times their number is large enough, since a number depends only on its index.
 template <class T, int PerBlock, bool Together, int Cost, class Many, class One>
 constexpr std::uint64_t fill_by_blocks(index_t n, T* out, std::uint64_t offset, Many const& many, One const& one) {
   constexpr index_t unit = PerBlock * blocks_at_once;
@@ -140,12 +141,12 @@ constexpr std::uint64_t fill_by_blocks(index_t n, T* out, std::uint64_t offset, 
   varve::loop::share(n, unit, Cost * n, from_to);
   return static_cast<std::uint64_t>((n + PerBlock - 1) / PerBlock);
 }
-/// Are floating numbers of this type made by many blocks at once?
+/// True if floating-point numbers of this type are computed from many blocks at once.
 template <class T>
 inline constexpr bool made_together = sizeof(T) == 4 && lanes<double> > 1;
 } // namespace detail
 
-/// Fills `n` contiguous elements with uniform numbers of the stream; returns the number of blocks used, by which the
+/// Fills `n` contiguous elements with uniform numbers of the stream. Returns the number of blocks used, by which the
 /// caller advances its offset.
 template <floating T>
 constexpr std::uint64_t fill_uniform(index_t n, T* out, std::uint64_t seed, std::uint64_t offset) {
@@ -156,7 +157,8 @@ constexpr std::uint64_t fill_uniform(index_t n, T* out, std::uint64_t seed, std:
         for (int j = 0; j < count; ++j) to[j] = kernel::uniform<T>(b, j);
       });
 }
-/// The same with normal numbers. Each float is what rounding its logarithm, sine and cosine gives, computed in double.
+/// Fills `n` contiguous elements with normal numbers of the stream. For floats, logarithm, sine and cosine are computed
+/// in double and rounded. Returns the number of blocks used.
 template <floating T>
 constexpr std::uint64_t fill_normal(index_t n, T* out, std::uint64_t seed, std::uint64_t offset) {
   return detail::fill_by_blocks<T, per_block<T>, detail::made_together<T>, 8>(
@@ -167,7 +169,7 @@ constexpr std::uint64_t fill_normal(index_t n, T* out, std::uint64_t seed, std::
       });
 }
 namespace detail {
-/// Remainders by one number, without divisions.
+/// Remainders by a fixed number, without divisions.
 class remainders {
 public:
   constexpr explicit remainders(std::uint64_t by) : by_(by), inverse_(~std::uint64_t{0} / by) {}
@@ -183,8 +185,8 @@ private:
   std::uint64_t by_, inverse_;
 };
 } // namespace detail
-/// The same with integers in [low, high): the remainder of 64 random bits, whose bias is below 2^-32 for 32-bit ranges.
-/// The element type must hold them.
+/// Fills `n` contiguous elements with integers in [low, high), which the element type must be able to hold. They are
+/// remainders of 64 random bits, whose bias is below 2^-32 for 32-bit ranges. Returns the number of blocks used.
 template <class T>
 constexpr std::uint64_t fill_integers(index_t n, T* out, std::int64_t low, std::int64_t high, std::uint64_t seed,
                                       std::uint64_t offset) {
@@ -206,8 +208,8 @@ constexpr std::uint64_t fill_integers(index_t n, T* out, std::int64_t low, std::
         for (int j = 0; j < count; ++j) to[j] = of_words(b.v[2 * j], b.v[2 * j + 1]);
       });
 }
-/// 0, 1, ..., n - 1 in random order: from the end on each place takes one of those up to it (Fisher and Yates), by 64
-/// random bits as a fraction of them, whose bias is below n / 2^64.
+/// Writes 0, 1, ..., n - 1 in random order (Fisher-Yates shuffle from the end). The exchanged index is a 64-bit
+/// fraction of the candidates, whose bias is below n / 2^64. Returns the number of blocks used.
 template <class T>
 constexpr std::uint64_t fill_permutation(index_t n, T* out, std::uint64_t seed, std::uint64_t offset) {
   __extension__ using wide = unsigned __int128;

@@ -8,10 +8,10 @@
 #include <utility>
 
 /// @file
-/// Loads of records: arrays whose elements are short rows.
+/// Loads of records, that is of arrays whose elements are short rows.
 namespace varve::loop {
 
-/// Neighbours that `load_fields` takes from each record: 16 bytes of them.
+/// Number of adjacent fields that `load_fields` reads from each record: 16 bytes.
 template <class T>
 inline constexpr int fields_at_once = 16 / static_cast<int>(sizeof(T));
 
@@ -20,13 +20,13 @@ template <class T, int Bytes>
 struct native {
   typedef T type __attribute__((vector_size(Bytes)));
 };
-/// One vector after the other.
+/// Concatenates two vectors.
 template <class V, int... I>
 VARVE_INLINE auto joined(V const& a, V const& b, std::integer_sequence<int, I...>) {
   return __builtin_shufflevector(a, b, I...);
 }
-/// 16 bytes each from `p`, `p + step`, ... in one register of `Bytes`. In instructions that load and insert at once,
-/// which compilers do not always find.
+/// Loads 16 bytes each from `p`, `p + step`, ... into one register of `Bytes` bytes. It uses instructions that load and
+/// insert at once, which compilers do not always select.
 template <int Bytes>
 VARVE_INLINE auto pieces(float const* p, index_t step) {
   using V = typename native<float, Bytes>::type;
@@ -50,7 +50,8 @@ VARVE_INLINE auto pieces(float const* p, index_t step) {
                           std::make_integer_sequence<int, Bytes / 4>{});
   }
 }
-/// From every 16 bytes of `a` and `b` the low (High = 0) or the high halves, in turns of `Group` elements.
+/// Returns the low (High = 0) or high halves of every 16 bytes of `a` and `b`, alternating in groups of `Group`
+/// elements.
 template <int High, int Group, class T, class V, int... I>
 VARVE_INLINE V alternate(V const& a, V const& b, std::integer_sequence<int, I...>) {
   constexpr int n = fields_at_once<T>, all = sizeof...(I);
@@ -59,8 +60,8 @@ VARVE_INLINE V alternate(V const& a, V const& b, std::integer_sequence<int, I...
 }
 } // namespace detail
 
-/// `out[k]` becomes field `k` of as many records as a register has lanes, `stride` elements apart: 16 bytes of each are
-/// loaded and transposed, all shuffles within 16 bytes.
+/// Sets `out[k]` to field `k` of consecutive records, one per lane of a register, at distance `stride` in elements. 16
+/// bytes of each record are loaded and transposed by shuffles within 16 bytes.
 template <class T>
 VARVE_INLINE void load_fields(T const* p, index_t stride, kernel::batch<T>* out) {
   constexpr int n = fields_at_once<T>, bytes = static_cast<int>(sizeof(kernel::batch<T>));

@@ -5,8 +5,8 @@
 #include <limits>
 
 /// @file
-/// Orthogonal polynomials by their recurrences, usable in constant expressions. Degrees are whole numbers in a floating
-/// type, whose rest is cut off; of negative ones the polynomial is 0.
+/// Orthogonal polynomials by their recurrences, usable in constant expressions. Degrees are numbers of a floating-point
+/// type, which are truncated to integers. A polynomial of negative degree is 0.
 namespace varve::kernel::polynomials {
 
 template <class T>
@@ -14,7 +14,8 @@ constexpr T magnitude(T x) {
   return x < 0 ? -x : x;
 }
 constexpr bool is_even(std::int64_t n) { return n % 2 == 0; }
-/// p_n from p_0 = 1 and p_1, where `next(k, p_k, p_{k-1})` is p_{k+1}; as soon as one is NaN, that.
+/// Returns p_n, starting from p_0 = 1 and p_1, where `next(k, p_k, p_{k-1})` is p_{k+1}. Stops at the first NaN and
+/// returns it.
 template <class T, class F>
 constexpr T by_recurrence(std::int64_t n, T first, F const& next) {
   if (n < 0) return 0;
@@ -26,7 +27,7 @@ constexpr T by_recurrence(std::int64_t n, T first, F const& next) {
   }
   return here;
 }
-/// The degree of a polynomial; -1 for NaN and what is negative.
+/// Returns the degree of a polynomial as an integer; -1 for NaN and for numbers up to -1.
 template <class T>
 constexpr std::int64_t degree(T n) {
   if (!(n >= 0)) return n > -1 ? 0 : -1;
@@ -36,7 +37,7 @@ template <class T>
 constexpr T chebyshev(std::int64_t n, T x, T first) {
   return by_recurrence(n, first, [x](T, T p, T q) { return (x + x) * p - q; });
 }
-/// Of the first kind: cos(n acos x).
+/// Returns the Chebyshev polynomial of the first kind: cos(n acos x).
 template <class T>
 constexpr T chebyshev_t(T x, std::int64_t n) {
   if (n < 0) return 0;
@@ -44,7 +45,7 @@ constexpr T chebyshev_t(T x, std::int64_t n) {
   if (n > 6 && magnitude(x) < 1) return kernel::cos(static_cast<T>(n) * kernel::acos(x));
   return chebyshev(n, x, x);
 }
-/// Of the second kind: sin((n + 1) acos x) / sin(acos x).
+/// Returns the Chebyshev polynomial of the second kind: sin((n + 1) acos x) / sin(acos x).
 template <class T>
 constexpr T chebyshev_u(T x, std::int64_t n) {
   if (n < 0) return 0;
@@ -56,7 +57,7 @@ constexpr T chebyshev_u(T x, std::int64_t n) {
   }
   return chebyshev(n, x, x + x);
 }
-/// Of the third kind: cos((n + 1/2) acos x) / cos(acos x / 2).
+/// Returns the Chebyshev polynomial of the third kind: cos((n + 1/2) acos x) / cos(acos x / 2).
 template <class T>
 constexpr T chebyshev_v(T x, std::int64_t n) {
   if (n < 0) return 0;
@@ -68,7 +69,7 @@ constexpr T chebyshev_v(T x, std::int64_t n) {
   }
   return chebyshev(n, x, x + x - 1);
 }
-/// Of the fourth kind: sin((n + 1/2) acos x) / sin(acos x / 2).
+/// Returns the Chebyshev polynomial of the fourth kind: sin((n + 1/2) acos x) / sin(acos x / 2).
 template <class T>
 constexpr T chebyshev_w(T x, std::int64_t n) {
   if (n < 0) return 0;
@@ -80,13 +81,13 @@ constexpr T chebyshev_w(T x, std::int64_t n) {
   }
   return chebyshev(n, x, x + x + 1);
 }
-/// Physicists' Hermite polynomials; NaN beyond the degrees at which they overflow anyway.
+/// Returns the physicists' Hermite polynomial; NaN for degrees at which it overflows anyway.
 template <class T>
 constexpr T hermite_h(T x, std::int64_t n) {
   if (n > (sizeof(T) == 4 ? 128 : 512)) return std::numeric_limits<T>::quiet_NaN();
   return by_recurrence(n, x + x, [x](T k, T p, T q) { return (x + x) * p - (k + k) * q; });
 }
-/// Probabilists' Hermite polynomials.
+/// Returns the probabilists' Hermite polynomial; NaN for degrees at which it overflows anyway.
 template <class T>
 constexpr T hermite_he(T x, std::int64_t n) {
   if (n > (sizeof(T) == 4 ? 128 : 512)) return std::numeric_limits<T>::quiet_NaN();
@@ -103,7 +104,7 @@ constexpr T legendre(T x, std::int64_t n) {
   return by_recurrence(n, x, [x](T k, T p, T q) { return ((k + k + 1) * x * p - k * q) / (k + 1); });
 }
 
-/// `f(x, degree)` of scalars and, lane by lane, of batches.
+/// Returns `f(x, degree)` for scalars and, lane by lane, for batches.
 template <class F, class V>
 VARVE_INLINE constexpr V of_degree(F f, V const& x, V const& n) {
   if constexpr (is_batch<V>)

@@ -12,27 +12,27 @@
 #include <type_traits>
 
 /// @file
-/// Reductions over any set of axes of strided memory.
+/// Reductions of strided memory over any set of axes.
 namespace varve::kernel {
 
-/// What `reduce` computes: `max` and `min` propagate NaN; `any` and `all` ask for elements that are not 0.
+/// Kind of a reduction. `max` and `min` propagate NaN; `any` and `all` test whether elements are not 0.
 enum class reduction : std::uint8_t { sum, prod, max, min, any, all };
 
-/// Element type of a result: sums and products of integers and bool are int64, `any` and `all` are bool, otherwise that
-/// of the input.
+/// Returns the dtype of a result: int64 for sums and products of integers and bool, bool for `any` and `all`, and
+/// otherwise the dtype of the input.
 constexpr dtype reduced_dtype(reduction r, dtype in) {
   if (r == reduction::any || r == reduction::all) return dtype::bool_;
   return r <= reduction::prod && category(in) < 2 ? dtype::int64 : in;
 }
 
 namespace detail {
-/// The typed parts of one reduction; `result` points to results of its type and is folded into, not overwritten.
+/// Typed functions of one reduction. They fold into the results in `result` instead of overwriting them.
 struct reducer {
   void (*clear)(index_t n, void* result);
   void (*row)(index_t n, void const* in, void* result);
   void (*columns)(index_t rows, index_t stride, index_t cols, void const* in, void* result);
   int itemsize;
-  bool is_of_own_type; // results are of the type of the elements
+  bool is_of_own_type; // results have the type of the elements
 };
 template <class Fold, class T>
 constexpr reducer make_reducer() {
@@ -61,7 +61,7 @@ reducer reducer_of(reduction r) {
   }
 }
 
-/// The sizes and strides of the axes in (or not in) a bit mask.
+/// Sizes and strides of the axes that are in a bit mask or, unless `inside`, not in it.
 struct axis_set {
   dims sizes, strides;
   axis_set(dims const& all, index_t const* s, unsigned axes, bool inside) {
@@ -70,7 +70,7 @@ struct axis_set {
   }
 };
 
-/// One thread's reduction.
+/// Computes a reduction in one thread.
 VARVE_NOINLINE inline void reduce_part(reducer const& r, dims const& sizes, operand in, unsigned axes, void* out) {
   axis_set const kept(sizes, in.strides, axes, false), reduced(sizes, in.strides, axes, true);
   index_t const results = numel(varve::detail::as_numbers(kept.sizes));
@@ -83,7 +83,7 @@ VARVE_NOINLINE inline void reduce_part(reducer const& r, dims const& sizes, oper
   index_t const n = from.size[from.rank - 1], step = from.stride[from.rank - 1][0];
   index_t const m = to.size[to.rank - 1], to_step = to.stride[to.rank - 1][0], in_step = to.stride[to.rank - 1][1];
   bool const rows = step == in.itemsize || n == 1;
-  if (!rows && in_step == in.itemsize && step % in.itemsize == 0 && (m >= 4 || n < 64)) { // a row of results at once
+  if (!rows && in_step == in.itemsize && step % in.itemsize == 0 && (m >= 4 || n < 64)) { // one row of results at once
     do {
       from.data[0] = to.data[1];
       do r.columns(n, step / in.itemsize, m, from.data[0], to.data[0]);
@@ -112,7 +112,8 @@ VARVE_NOINLINE inline void reduce_part(reducer const& r, dims const& sizes, oper
 } // namespace detail
 
 namespace detail {
-/// All elements: parts of them, however many threads there are, are put together in their order.
+/// Reduces all elements of contiguous memory in fixed parts, whose number does not depend on the threads. The results
+/// of the parts are combined in order.
 VARVE_NOINLINE inline void reduce_whole(reducer const& r, index_t n, operand in, void* out) {
   varve::loop::loop_parts const parts(n, 64, n);
   alignas(8) char partial[varve::loop::loop_parts::most * 8];
@@ -124,8 +125,8 @@ VARVE_NOINLINE inline void reduce_whole(reducer const& r, index_t n, operand in,
   r.clear(1, out);
   r.row(parts.count, partial, out);
 }
-/// A reduction that threads share: results by the first axis of several that is kept, each as one thread computes it; a
-/// sum of all, of contiguous elements, by parts that are put together in order.
+/// Computes a reduction in threads. They share the results along the first kept axis with several elements, each of
+/// which is computed as by one thread. A reduction of all elements of contiguous memory is split into parts instead.
 VARVE_NOINLINE inline void run_reduction(reducer const& r, dims const& sizes, operand in, unsigned axes, void* out) {
   if constexpr (varve::loop::threaded) {
     index_t const n = numel(varve::detail::as_numbers(sizes));
@@ -135,7 +136,7 @@ VARVE_NOINLINE inline void run_reduction(reducer const& r, dims const& sizes, op
     int d = 0;
     while (d < sizes.n && ((axes >> d & 1u) != 0 || sizes.numbers()[d] == 1)) ++d;
     if (n >= varve::loop::shared_points && d < sizes.n) {
-      index_t row = 1; // results that one step of the axis holds
+      index_t row = 1; // number of results in one step along the axis
       for (int k = d + 1; k < sizes.n; ++k)
         if ((axes >> k & 1u) == 0) row *= sizes.numbers()[k];
       return varve::loop::share(sizes.numbers()[d], row >= 64 ? 1 : 64, n, [&](index_t from, index_t to) {
@@ -150,9 +151,9 @@ VARVE_NOINLINE inline void run_reduction(reducer const& r, dims const& sizes, op
 }
 } // namespace detail
 
-/// Reduces the axes in the bit mask `axes` of an input of dtype `type`; `out` receives the kept axes in order,
-/// contiguous, with `reduced_dtype`. An empty reduction gives 0, 1, false or true; for `max` and `min` it is
-/// `value_error`. Floating sums are accumulated in blocks, so their error grows slowly.
+/// Reduces the axes in the bit mask `axes` of an input of dtype `type`. `out` receives the kept axes in order,
+/// contiguous, in `reduced_dtype`. An empty reduction returns 0, 1, false or true, but throws `value_error` for `max`
+/// and `min`. Floating-point sums are accumulated in blocks, so that their error grows slowly.
 template <class = void>
 VARVE_NOINLINE void reduce(reduction r, dtype type, dims const& sizes, operand in, unsigned axes, void* out) {
   if (r == reduction::max || r == reduction::min)
@@ -164,8 +165,8 @@ VARVE_NOINLINE void reduce(reduction r, dtype type, dims const& sizes, operand i
 }
 
 namespace detail {
-/// Folds `n` more contiguous elements, the first of index `start`, into the position of the first greatest (least)
-/// element; NaN wins over all.
+/// Folds `n` more contiguous elements, the first of which has index `start`, into the index of the first greatest (or
+/// least) element. NaN exceeds all numbers.
 template <bool Greatest, class T>
 void find_extreme(index_t n, void const* in, index_t start, void* best_value, std::int64_t* best) {
   auto const* p = static_cast<T const*>(in);
@@ -195,9 +196,9 @@ auto extreme_finder(bool greatest) {
 }
 } // namespace detail
 
-/// Index of the first greatest (or least) element along `axis`, NaN counting as such; `axis` -1 is over all elements in
-/// row-major order. `out` receives the kept axes in order, contiguous. No elements: `value_error`. (`torch.argmax`,
-/// `torch.argmin`)
+/// Computes the index of the first greatest (or least) element along `axis` (`torch.argmax`, `torch.argmin`). NaN
+/// counts as the extremum. With `axis` -1, searches all elements in row-major order. `out` receives the kept axes in
+/// order, contiguous. Throws `value_error` if there are no elements.
 template <class = void>
 VARVE_NOINLINE void arg_reduce(bool greatest, dtype type, dims const& sizes, operand in, int axis, std::int64_t* out) {
   if (axis < 0 ? numel(varve::detail::as_numbers(sizes)) == 0 : sizes.n > 0 && sizes.numbers()[axis] == 0)
@@ -214,7 +215,8 @@ VARVE_NOINLINE void arg_reduce(bool greatest, dtype type, dims const& sizes, ope
       find(k, packed, start + i, value, best);
     }
   };
-  // The axes outside the scanned one, counted in row-major order: each position is a result, or continues the only one.
+  // Visits the axes other than the scanned one in row-major order. Each position has its own result, or continues the
+  // only one.
   bool const whole = axis < 0 || sizes.n == 0;
   if (whole && detail::is_contiguous(sizes, in.strides))
     return scan(static_cast<char const*>(in.data), numel(varve::detail::as_numbers(sizes)), in.itemsize, 0, out);

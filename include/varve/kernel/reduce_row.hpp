@@ -9,11 +9,10 @@
 #include <type_traits>
 
 /// @file
-/// The typed loops under reductions: a contiguous row into one result, and several rows into a row of results.
+/// Typed loops of reductions: a contiguous row into one result, and several rows into a row of results.
 namespace varve::kernel {
 
-/// A fold names its result type, its identity and how two values (of a batch or a scalar) combine; `from` makes a
-/// result of an element.
+/// Fold for sums. A fold defines its result type, its identity and how two values (batches or scalars) combine.
 struct sum_fold {
   template <class T>
   using result = std::conditional_t<std::is_floating_point_v<T>, T, std::int64_t>;
@@ -27,7 +26,7 @@ struct sum_fold {
     return kernel::add(a, b);
   }
 };
-/// Product.
+/// Fold for products.
 struct prod_fold : sum_fold {
   template <class T>
   static constexpr T identity() {
@@ -38,7 +37,7 @@ struct prod_fold : sum_fold {
     return kernel::mul(a, b);
   }
 };
-/// Greatest element; NaN if there is one.
+/// Fold for the greatest element; NaN if there is one.
 struct max_fold {
   template <class T>
   using result = T;
@@ -52,7 +51,7 @@ struct max_fold {
     return kernel::maximum(a, b);
   }
 };
-/// Least element; NaN if there is one.
+/// Fold for the least element; NaN if there is one.
 struct min_fold : max_fold {
   template <class T>
   static constexpr T identity() {
@@ -63,7 +62,7 @@ struct min_fold : max_fold {
     return kernel::minimum(a, b);
   }
 };
-/// Whether any element is not 0.
+/// Fold for whether any element is not 0.
 struct any_fold {
   template <class>
   using result = bool;
@@ -74,7 +73,7 @@ struct any_fold {
   static constexpr bool repeatable = true;
   static constexpr bool combine(bool a, bool b) { return a | b; }
 };
-/// Whether all elements are not 0.
+/// Fold for whether all elements are not 0.
 struct all_fold : any_fold {
   template <class>
   static constexpr bool identity() {
@@ -86,10 +85,10 @@ struct all_fold : any_fold {
 namespace detail {
 template <class Fold, class T>
 using result_t = typename Fold::template result<T>;
-/// Folds run on batches when elements and results are of one type.
+/// True if a fold runs on batches, because elements and results have the same type.
 template <class Fold, class T>
 inline constexpr bool folds_batches = lane<T> && std::is_same_v<result_t<Fold, T>, T>;
-/// A boolean result asks `!= 0`; other results convert.
+/// Converts an element to a result; a bool result is `x != 0`.
 template <class Fold, class T>
 constexpr result_t<Fold, T> to_result(T x) {
   if constexpr (std::is_same_v<result_t<Fold, T>, bool>) return x != T(0);
@@ -102,7 +101,8 @@ void clear_results(index_t n, void* results) {
   for (index_t i = 0; i < n; ++i) r[i] = Fold::template identity<result_t<Fold, T>>();
 }
 
-/// Folds a contiguous row of at least one batch in four accumulators. (Flattened: compilers leave the maximum a call.)
+/// Folds a contiguous row of at least one batch into four accumulators. (It is flattened, since compilers otherwise do
+/// not inline the maximum.)
 template <class Fold, class T>
 __attribute__((flatten)) T fold_batches(index_t n, T const* p) {
   using V = batch<T>;
@@ -129,7 +129,8 @@ __attribute__((flatten)) T fold_batches(index_t n, T const* p) {
   }
   return r;
 }
-/// Halves long rows, so that the rounding error of a floating sum grows with the logarithm of the length.
+/// Folds a row by halves if it is long, so that the rounding error of a floating-point sum grows with the logarithm of
+/// the length.
 template <class Fold, class T>
 VARVE_NOINLINE T fold_halves(index_t n, T const* p) {
   constexpr index_t leaf = 512 * lanes<T>; // 128 additions in each lane
@@ -153,7 +154,7 @@ void fold_row(index_t n, void const* in, void* result) {
   *static_cast<result_t<Fold, T>*>(result) = r;
 }
 
-/// r[j] = combine(r[j], the fold of `rows` >= 1 rows at column j).
+/// Computes r[j] = combine(r[j], fold of column j) over `rows` >= 1 rows.
 template <class Fold, class T>
 VARVE_NOINLINE void fold_some_rows(index_t rows, index_t stride, index_t cols, T const* p, result_t<Fold, T>* r) {
   index_t j = 0;
@@ -170,9 +171,9 @@ VARVE_NOINLINE void fold_some_rows(index_t rows, index_t stride, index_t cols, T
     for (index_t k = 0; k < rows; ++k) r[j] = Fold::combine(r[j], detail::to_result<Fold>(p[k * stride + j]));
 }
 inline constexpr index_t strip =
-    512; // columns and rows folded at a time: results and partial results stay in the first cache
+    512; // columns and rows folded at a time, so that results and partial results stay in the first-level cache
 
-/// Overwrites up to a strip of results with the fold of `rows` rows; many rows are halved, as long rows are.
+/// Overwrites up to one strip of results with the fold of `rows` rows. Many rows are halved, as long rows are.
 template <class Fold, class T>
 VARVE_NOINLINE void fold_strip(index_t rows, index_t stride, index_t cols, T const* p, result_t<Fold, T>* r) {
   constexpr index_t some = 8;
@@ -188,7 +189,7 @@ VARVE_NOINLINE void fold_strip(index_t rows, index_t stride, index_t cols, T con
   for (index_t i = 0; i < rows; i += some)
     detail::fold_some_rows<Fold>(rows - i < some ? rows - i : some, stride, cols, p + i * stride, r);
 }
-/// Folds `rows` rows, `stride` elements apart, into a row of `cols` results. The rows are read in order.
+/// Folds `rows` rows at distance `stride` (in elements) into a row of `cols` results. The rows are read in order.
 template <class Fold, class T>
 void fold_columns(index_t rows, index_t stride, index_t cols, void const* in, void* results) {
   auto* const r = static_cast<result_t<Fold, T>*>(results);

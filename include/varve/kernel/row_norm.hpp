@@ -5,15 +5,16 @@
 #include <varve/kernel/reduce_row.hpp>
 
 /// @file
-/// Functions that normalize rows, `softmax`, `log_softmax` and `layer_norm`, with their gradients: a row at a time,
-/// which stays in the first cache between its passes. Rows are contiguous, results may not overlap operands.
+/// Functions that normalize rows, `softmax`, `log_softmax` and `layer_norm`, and their gradients. They process one row
+/// at a time, so that it stays in the first-level cache between passes. Rows are contiguous, and results must not
+/// overlap operands.
 namespace varve::kernel {
 
-/// Longer rows leave the first cache between two passes.
+/// Length of the longest row that stays in the first-level cache between two passes.
 inline constexpr index_t longest_row = 1 << 14;
 
 namespace detail {
-/// The sum of a row, in the order of the operator `sum`: what is computed row by row is the same to the last bit.
+/// Returns the sum of a row, added in the order of the operator `sum`, so that both agree to the last bit.
 template <floating_lane T>
 VARVE_INLINE T row_sum(index_t n, T const* x) {
   T r(0);
@@ -28,14 +29,14 @@ VARVE_INLINE void for_lanes(index_t n, F const& f) {
   for (; i + L <= n; i += L) f(i, L);
   if (i < n) f(i, n - i);
 }
-/// The greatest element of a row; NaN if there is one.
+/// Returns the greatest element of a row; NaN if there is one.
 template <floating_lane T>
 VARVE_INLINE T row_maximum(index_t n, T const* x) {
   T r = x[0];
   detail::fold_row<max_fold, T>(n, x, &r);
   return r;
 }
-/// exp(x - m) in `live` lanes.
+/// Returns exp(x - m) in `live` lanes.
 template <floating_lane T>
 VARVE_INLINE batch<T> exp_of_live(T const* x, index_t live, batch<T> const& m) {
   bool const whole = live == static_cast<index_t>(lanes<T>);
@@ -43,7 +44,7 @@ VARVE_INLINE batch<T> exp_of_live(T const* x, index_t live, batch<T> const& m) {
 }
 } // namespace detail
 
-/// exp(x) / sum(exp(x)) of each row.
+/// Computes exp(x) / sum(exp(x)) for each row.
 template <floating_lane T>
 __attribute__((flatten)) VARVE_NOINLINE void softmax_rows(index_t rows, index_t n, T const* x, T* y) {
   for (; rows > 0; --rows, x += n, y += n) {
@@ -55,7 +56,7 @@ __attribute__((flatten)) VARVE_NOINLINE void softmax_rows(index_t rows, index_t 
         n, [&](index_t i, index_t live) { detail::store_live(y + i, live, detail::load_live(y + i, live) * scale); });
   }
 }
-/// y (g - sum(g y)) of each row: the gradient of `softmax`, of whose result.
+/// Computes the gradient of `softmax` from its result y: y (g - sum(g y)) for each row.
 template <floating_lane T>
 __attribute__((flatten)) VARVE_NOINLINE void softmax_backward_rows(index_t rows, index_t n, T const* g, T const* y,
                                                                    T* r) {
@@ -69,7 +70,7 @@ __attribute__((flatten)) VARVE_NOINLINE void softmax_backward_rows(index_t rows,
     });
   }
 }
-/// x - log(sum(exp(x))) of each row.
+/// Computes x - log(sum(exp(x))) for each row.
 template <floating_lane T>
 __attribute__((flatten)) VARVE_NOINLINE void log_softmax_rows(index_t rows, index_t n, T const* x, T* y) {
   for (; rows > 0; --rows, x += n, y += n) {
@@ -82,7 +83,7 @@ __attribute__((flatten)) VARVE_NOINLINE void log_softmax_rows(index_t rows, inde
     });
   }
 }
-/// g - exp(y) sum(g) of each row: the gradient of `log_softmax`, of whose result.
+/// Computes the gradient of `log_softmax` from its result y: g - exp(y) sum(g) for each row.
 template <floating_lane T>
 __attribute__((flatten)) VARVE_NOINLINE void log_softmax_backward_rows(index_t rows, index_t n, T const* g, T const* y,
                                                                        T* r) {
@@ -96,8 +97,8 @@ __attribute__((flatten)) VARVE_NOINLINE void log_softmax_backward_rows(index_t r
 }
 
 namespace detail {
-/// Calls `f(x, y, live, m, s)` for registers of columns of matrices of `rows` x `columns`: their greatest elements, and
-/// the sums of exp(x - m), which are in y.
+/// Calls `f(x, y, live, m, s)` for registers of columns of `count` matrices of `rows` x `columns`. m is the maximum of
+/// each column, y receives exp(x - m), and s is its sum.
 template <floating_lane T, class F>
 VARVE_INLINE void over_columns(index_t count, index_t rows, index_t columns, T const* x, T* y, F const& f) {
   for (; count > 0; --count, x += rows * columns, y += rows * columns)
@@ -114,7 +115,8 @@ VARVE_INLINE void over_columns(index_t count, index_t rows, index_t columns, T c
     });
 }
 } // namespace detail
-/// `softmax` and `log_softmax` of columns that stay in the first cache.
+/// Computes `softmax` along the columns of matrices that stay in the first-level cache; `log_softmax_columns` computes
+/// `log_softmax`.
 template <floating_lane T>
 __attribute__((flatten)) VARVE_NOINLINE void softmax_columns(index_t count, index_t rows, index_t columns, T const* x,
                                                              T* y) {
@@ -137,7 +139,7 @@ __attribute__((flatten)) VARVE_NOINLINE void log_softmax_columns(index_t count, 
 }
 
 namespace detail {
-/// The mean of a row and the reciprocal of its standard deviation. `scratch` is a row.
+/// Computes the mean of a row and the reciprocal of its standard deviation. `scratch` has the length of the row.
 template <floating_lane T>
 VARVE_INLINE void moments(index_t n, T const* x, T eps, T* scratch, batch<T>& mean, batch<T>& scale) {
   mean = batch<T>(row_sum(n, x) / static_cast<T>(n));
@@ -149,7 +151,7 @@ VARVE_INLINE void moments(index_t n, T const* x, T eps, T* scratch, batch<T>& me
 }
 } // namespace detail
 
-/// (x - mean) / sqrt(variance + eps) of each row, times w and plus b where they are not null.
+/// Computes (x - mean) / sqrt(variance + eps) for each row, times w and plus b unless they are null.
 template <floating_lane T>
 __attribute__((flatten)) VARVE_NOINLINE void layer_norm_rows(index_t rows, index_t n, T const* x, T const* w,
                                                              T const* b, T eps, T* y) {
@@ -164,7 +166,7 @@ __attribute__((flatten)) VARVE_NOINLINE void layer_norm_rows(index_t rows, index
     });
   }
 }
-/// The gradient of `layer_norm` by x, of the cotangent g.
+/// Computes the gradient of `layer_norm` with respect to x from the cotangent g.
 template <floating_lane T>
 __attribute__((flatten)) VARVE_NOINLINE void layer_norm_backward_rows(index_t rows, index_t n, T const* g, T const* x,
                                                                       T const* w, T eps, T* r) {
@@ -188,7 +190,8 @@ __attribute__((flatten)) VARVE_NOINLINE void layer_norm_backward_rows(index_t ro
     });
   }
 }
-/// The gradient of `layer_norm` by its weight: the sum over rows of at most `longest_row` of g times the normalized x.
+/// Computes the gradient of `layer_norm` with respect to its weight: the sum of g times the normalized x over rows. The
+/// rows have at most `longest_row` elements.
 template <floating_lane T>
 __attribute__((flatten)) VARVE_NOINLINE void layer_norm_backward_weight(index_t rows, index_t n, T const* g, T const* x,
                                                                         T eps, T* r) {

@@ -6,19 +6,20 @@
 #include <cmath>
 
 /// @file
-/// Numbers of distributions from 60 random bits each: what needs more than one number begins a stream of its own there,
-/// so that an element depends on its bits alone.
+/// Random numbers of distributions, each from 60 random bits. If an element needs more than one random number, its bits
+/// are the seed of a stream, so that it depends only on its bits.
 namespace varve::kernel {
 
-/// Uniform in [0, 1): a multiple of 2^-53.
+/// Returns a uniform number in [0, 1), a multiple of 2^-53.
 constexpr double uniform_of_bits(std::int64_t bits) { return static_cast<double>(bits >> 7) * 0x1p-53; }
-/// Of the standard normal distribution.
+/// Returns a number of the standard normal distribution.
 constexpr double normal_of_bits(std::int64_t bits) {
   return kernel::normal<double>(kernel::philox(static_cast<std::uint64_t>(bits), 0, 1), 0);
 }
 
-/// How many events of a rate happen. Below 10: as many uniform numbers as their product stays above e^-rate. Else by
-/// transformed rejection (Hoermann: The transformed rejection method for generating Poisson random variables, 1993).
+/// Returns a Poisson-distributed count for a rate. Below 10, it counts the uniform numbers whose product stays above
+/// e^-rate. Otherwise it uses transformed rejection (Hoermann: The transformed rejection method for generating Poisson
+/// random variables, 1993).
 inline double poisson_of_bits(double rate, std::int64_t bits) {
   auto const seed = static_cast<std::uint64_t>(bits);
   std::uint64_t used = 0;

@@ -9,21 +9,21 @@
 #include <utility>
 
 /// @file
-/// What all batches have in common: traits, partial loads and stores, horizontal folds, conditions as lanes,
-/// transposition.
+/// Functions of batches common to xsimd and the scalar path: traits, partial loads and stores, horizontal folds,
+/// conditions as lanes, transposition.
 namespace varve::kernel {
 
-/// Whether `V` is a batch.
+/// True if `V` is a batch.
 template <class V>
 inline constexpr bool is_batch = detail::element<V>::is_batch;
 /// Element type of a batch; a scalar is its own element.
 template <class V>
 using element_t = typename detail::element<V>::type;
-/// Elements in one batch of `T`.
+/// Number of elements in a batch of `T`.
 template <class T>
 inline constexpr std::size_t lanes = sizeof(batch<T>) / sizeof(T);
 
-/// A value `V` (scalar or batch) with `x` in every lane.
+/// Returns a value of type `V` (scalar or batch) with `x` in every lane.
 template <class V>
 VARVE_INLINE constexpr V broadcast(element_t<V> x) {
   return V(x);
@@ -40,11 +40,11 @@ VARVE_INLINE void copy_first(T* to, T const* from, std::size_t n) {
       to += piece, from += piece;
     }
 }
-/// Read from element 8 - n on: a mask of n lanes.
+/// Mask table: 32-byte reads from element 8 - n on have a mask of n lanes.
 inline constexpr std::int32_t mask_bits[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0};
 } // namespace detail
 
-/// Loads the first `n` < lanes elements; the others become 0 and their memory is not touched.
+/// Loads the first `n` < lanes elements. The other lanes are 0, and their memory is not accessed.
 template <lane T>
 VARVE_INLINE batch<T> load_first(T const* p, std::size_t n) {
 #if VARVE_USE_XSIMD && defined(__AVX512F__)
@@ -70,8 +70,8 @@ VARVE_INLINE batch<T> load_first(T const* p, std::size_t n) {
     return kernel::load(first);
   }
 }
-/// Loads the first 0 < `n` < lanes elements; the others are copies of the first, so that no function sees a value that
-/// is not the caller's.
+/// Loads the first 0 < `n` < lanes elements. The other lanes are copies of the first, so that functions are only called
+/// with values of the caller.
 template <lane T>
 VARVE_INLINE batch<T> load_filled(T const* p, std::size_t n) {
   static_assert(lanes<T> <= 16);
@@ -81,7 +81,7 @@ VARVE_INLINE batch<T> load_filled(T const* p, std::size_t n) {
   return kernel::select<T>(kernel::load(index) < batch<T>(static_cast<T>(n)), kernel::load_first(p, n),
                            batch<T>(first));
 }
-/// Stores the first `n` < lanes elements; the memory of the others is not touched.
+/// Stores the first `n` < lanes elements. The memory of the others is not accessed.
 template <lane T>
 VARVE_INLINE void store_first(T* p, std::size_t n, batch<T> const& v) {
 #if VARVE_USE_XSIMD && defined(__AVX512F__)
@@ -99,7 +99,7 @@ VARVE_INLINE void store_first(T* p, std::size_t n, batch<T> const& v) {
   }
 }
 
-/// Sum of all lanes.
+/// Returns the sum of all lanes.
 template <lane T>
 VARVE_INLINE T reduce_sum(batch<T> const& v) {
   return detail::lane_sum<T>(v);
@@ -115,7 +115,7 @@ VARVE_INLINE T reduce_lanes(batch<T> const& v, F f) {
 }
 
 namespace detail {
-/// Lane I becomes lane I ^ Step.
+/// Moves lane I to lane I ^ Step.
 template <std::size_t Step, class T, std::size_t... I>
 VARVE_INLINE batch<T> exchange(batch<T> const& v, std::index_sequence<I...>) {
   typedef T native __attribute__((vector_size(sizeof(batch<T>))));
@@ -129,8 +129,8 @@ VARVE_INLINE batch<T> fold_lanes(batch<T> const& v, F const& f) {
   else return v;
 }
 } // namespace detail
-/// Combines all lanes by `f(batch, batch)`, for which order and grouping must not matter: as many steps as the
-/// logarithm of the lanes.
+/// Combines all lanes by `f(batch, batch)`, for which order and grouping must not matter. Takes as many steps as the
+/// binary logarithm of the number of lanes.
 template <lane T, class F>
 VARVE_INLINE T reduce_tree(batch<T> const& v, F f) {
   T all[lanes<T>];
@@ -139,7 +139,7 @@ VARVE_INLINE T reduce_tree(batch<T> const& v, F f) {
 }
 
 namespace detail {
-/// The first `live` lanes from `p` on; the others are 0.
+/// Loads the first `live` lanes from `p` on; the others are 0.
 template <lane T>
 VARVE_INLINE batch<T> load_live(T const* p, std::ptrdiff_t live) {
   if (live == static_cast<std::ptrdiff_t>(lanes<T>)) return kernel::load(p);
@@ -153,8 +153,8 @@ VARVE_INLINE void store_live(T* p, std::ptrdiff_t live, batch<T> const& v) {
 } // namespace detail
 
 namespace detail {
-/// Interleaves the low (High = 0) or high halves of two batches. Not xsimd's zip: that of 8.1 works within 128-bit
-/// parts.
+/// Interleaves the low (High = 0) or high halves of two batches. (It does not use xsimd's zip, since that of 8.1 works
+/// within 128-bit parts.)
 template <std::size_t High, class T, std::size_t... I>
 VARVE_INLINE batch<T> interleave(batch<T> const& a, batch<T> const& b, std::index_sequence<I...>) {
   constexpr std::size_t L = lanes<T>;
@@ -163,7 +163,7 @@ VARVE_INLINE batch<T> interleave(batch<T> const& a, batch<T> const& b, std::inde
                                                          (I / 2 + High * L / 2 + I % 2 * L)...));
 }
 } // namespace detail
-/// Rows of a square of lanes x lanes elements become its columns, in registers.
+/// Transposes a square of lanes x lanes elements in registers.
 template <lane T>
 VARVE_INLINE void transpose(batch<T>* r) {
   constexpr std::size_t L = lanes<T>;
@@ -182,18 +182,18 @@ VARVE_INLINE void transpose(batch<T>* r) {
   }
 }
 
-/// 1 where `m` holds, else 0: in fused code a boolean lives in the lane type.
+/// Returns 1 where `m` holds, else 0: in fused code a boolean is stored in the lane type.
 template <lane T>
 VARVE_INLINE batch<T> from_mask(mask<T> const& m) {
   return kernel::select<T>(m, batch<T>(T(1)), batch<T>(T(0)));
 }
-/// The lanes that are not 0.
+/// Returns the mask of the lanes that are not 0.
 template <lane T>
 VARVE_INLINE mask<T> to_mask(batch<T> const& v) {
   return kernel::differ(v, batch<T>(T(0)));
 }
 
-/// Applies a scalar function lane by lane: for what has no vector instruction (integer division, `fmod`).
+/// Applies a scalar function lane by lane, for operations without a vector instruction (integer division, `fmod`).
 template <lane T, class F, class... B>
 VARVE_INLINE batch<T> lanewise(F f, batch<T> const& a, B const&... b) {
   T x[1 + sizeof...(B)][lanes<T>];

@@ -8,16 +8,16 @@
 #include <utility>
 
 /// @file
-/// Eigenvalues of symmetric matrices and singular values, of doubles that lie row by row: reflectors make matrices
-/// tridiagonal or bidiagonal, O(n^3), and implicitly shifted QL or QR steps diagonal, O(n^2) for values alone. Usable
-/// in constant expressions.
+/// Eigenvalues of symmetric matrices and singular values, for row-major doubles. Reflectors make matrices tridiagonal
+/// or bidiagonal in O(n^3). Implicitly shifted QL or QR steps then make them diagonal, in O(n^2) for values alone.
+/// Usable in constant expressions.
 namespace varve::kernel::spectra {
 
 inline constexpr double eps = std::numeric_limits<double>::epsilon(), nan = std::numeric_limits<double>::quiet_NaN();
 constexpr double size_of(double x) { return x < 0 ? -x : x; }
-/// Of numbers whose squares do not overflow.
+/// Returns sqrt(x^2 + y^2), for numbers whose squares do not overflow.
 constexpr double length(double x, double y) { return kernel::sqrt(x * x + y * y); }
-/// Divides by the greatest absolute value, which it gives; NaN where an element is not finite.
+/// Divides elements by their greatest absolute value and returns it; returns NaN if an element is not finite.
 constexpr double scaled(index_t n, double* x) {
   double largest = 0;
   for (index_t i = 0; i < n; ++i) {
@@ -28,9 +28,9 @@ constexpr double scaled(index_t n, double* x) {
   return largest;
 }
 
-// ---- symmetric matrices
-/// The diagonal d and what is beside it, e (n - 1 elements), of the tridiagonal matrix q^T a q of a symmetric a, of
-/// which all is read. Reflectors stay right of the diagonal of a, their scales in `tau`.
+// ---- Symmetric matrices
+/// Computes the diagonal d and the subdiagonal e (n - 1 elements) of the tridiagonal matrix q^T a q. All elements of
+/// the symmetric matrix a are read. The reflectors are left to the right of the diagonal of a, their scales in `tau`.
 constexpr void make_tridiagonal(index_t n, double* a, double* d, double* e, double* tau) {
   list<double> memory(static_cast<std::size_t>(2 * n), 0.0);
   double *w = memory.data(), *next = w + n; // the last change a -= v w^T + w v^T is made when rows are read
@@ -55,7 +55,8 @@ constexpr void make_tridiagonal(index_t n, double* a, double* d, double* e, doub
     v = u;
   }
 }
-/// Eigenvalues of a tridiagonal matrix in place of d, in no order, by QL steps without roots (Pal, Walker, Kahan).
+/// Replaces d by the eigenvalues of a tridiagonal matrix, unsorted, by QL steps without roots (Pal, Walker, Kahan).
+/// Returns false if they do not converge.
 constexpr bool tridiagonal_values(index_t n, double* d, double* e) {
   for (index_t i = 0; i + 1 < n; ++i) e[i] *= e[i];
   for (index_t l = 0; l < n; ++l)
@@ -65,7 +66,7 @@ constexpr bool tridiagonal_values(index_t n, double* d, double* e) {
       if (m + 1 < n) e[m] = 0;
       if (m == l) break;
       if (step == 60) return false;
-      if (step == 0 && size_of(d[m]) < size_of(d[l])) { // the small end first
+      if (step == 0 && size_of(d[m]) < size_of(d[l])) { // begin at the smaller end
         std::reverse(d + l, d + m + 1);
         std::reverse(e + l, e + m);
       }
@@ -86,7 +87,8 @@ constexpr bool tridiagonal_values(index_t n, double* d, double* e) {
     }
   return true;
 }
-/// Eigenvalues of a tridiagonal matrix, and the vectors that are rows of z turned with them, by QL steps.
+/// Replaces d by the eigenvalues of a tridiagonal matrix, unsorted, by QL steps, and rotates the rows of z with them.
+/// Returns false if they do not converge.
 constexpr bool tridiagonal_vectors(index_t n, double* d, double* e, double* z) {
   for (index_t l = 0; l < n; ++l)
     for (int step = 0;; ++step) {
@@ -100,7 +102,7 @@ constexpr bool tridiagonal_vectors(index_t n, double* d, double* e, double* z) {
       for (; i >= l; --i) {
         double const f = s * e[i], b = c * e[i], r = length(f, g);
         e[i + 1] = r;
-        if (r == 0) { // what is left is apart already
+        if (r == 0) { // the rest is already decoupled
           d[i + 1] -= p;
           break;
         }
@@ -117,8 +119,8 @@ constexpr bool tridiagonal_vectors(index_t n, double* d, double* e, double* z) {
     }
   return true;
 }
-/// Eigenvalues of a symmetric matrix, of which all is read and nothing is left, in ascending order; and, unless `z` is
-/// null, its eigenvectors as rows of z. All are NaN where an element is not finite.
+/// Computes the eigenvalues of a symmetric matrix in ascending order and, unless `z` is null, its eigenvectors as rows
+/// of z. All elements of the matrix are read, and it is destroyed. All results are NaN if an element is not finite.
 constexpr void symmetric(index_t n, double* a, double* values, double* z) {
   double const largest = scaled(n * n, a);
   list<double> memory(static_cast<std::size_t>(2 * n), 0.0);
@@ -129,7 +131,7 @@ constexpr void symmetric(index_t n, double* a, double* values, double* z) {
     if (z) {
       for (index_t i = 0; i < n; ++i)
         for (index_t j = 0; j < n; ++j) z[i * n + j] = i == j;
-      for (index_t k = n - 2; k >= 0; --k) { // z = q^T from its last reflector on
+      for (index_t k = n - 2; k >= 0; --k) { // z = q^T, beginning with the last reflector
         double const* const u = a + k * n + k + 1;
         for (index_t i = k + 1; i < n; ++i) {
           double* const row = z + i * n + k + 1;
@@ -151,12 +153,14 @@ constexpr void symmetric(index_t n, double* a, double* values, double* z) {
   }
 }
 
-// ---- singular values
-/// The diagonal d and what is right of it, e (n - 1 elements), of the bidiagonal matrix p^T a q of a [m, n], m >= n.
+// ---- Singular values
+/// Computes the diagonal d and the superdiagonal e (n - 1 elements) of the bidiagonal matrix p^T a q for a [m, n] with
+/// m >= n.
 constexpr void make_bidiagonal(index_t m, index_t n, double* a, double* d, double* e) {
   list<double> memory(static_cast<std::size_t>(2 * (m + n)), 0.0);
   double *const v = memory.data(), *const y = v + m, *const w = y + m, *const u = w + n;
-  for (index_t k = 0; k < n; ++k) { // rows from k on still lack -= y u^T of the step before
+  // the update -= y u^T of the previous step is not yet applied to the rows from k on
+  for (index_t k = 0; k < n; ++k) {
     index_t const rest = n - k - 1, h = m - k;
     bool const pending = k > 0;
     double* const corner = a + k * n + k;
@@ -179,8 +183,8 @@ constexpr void make_bidiagonal(index_t m, index_t n, double* a, double* d, doubl
     for (index_t i = 1; i < h; ++i) y[i - 1] = sigma * vectors::less_and_dot(rest, v[i], w, corner + i * n + 1, u);
   }
 }
-/// Singular values of a bidiagonal matrix in place of its diagonal, in no order: implicitly shifted QR steps (Golub,
-/// Kahan, Reinsch).
+/// Solver for the singular values of a bidiagonal matrix, which replace its diagonal, unsorted: implicitly shifted QR
+/// steps (Golub, Kahan, Reinsch).
 class bidiagonal {
 public:
   constexpr bidiagonal(index_t n, double* d, double* e) : d_(d), e_(e), n_(n) {}
@@ -203,9 +207,9 @@ public:
   }
 
 private:
-  /// Beside a matrix whose greatest element is 1; squares of products of greater ones do not underflow.
+  /// Threshold for 0 in a matrix whose greatest element is 1. Squares of products of greater numbers do not underflow.
   static constexpr double tiny = 1e-60;
-  /// Where the last part begins that is not apart from the rest.
+  /// Returns the beginning of the last block that is not decoupled.
   constexpr index_t start_of_last() {
     for (index_t k = n_ - 1; k > 0; --k)
       if (size_of(e_[k - 1]) <= tiny + eps * (size_of(d_[k - 1]) + size_of(d_[k]))) {
@@ -214,7 +218,7 @@ private:
       }
     return 0;
   }
-  /// The last element of the diagonal that is 0 beside its neighbours; -1 if there is none.
+  /// Returns the index of the last diagonal element that is negligible compared with its neighbours, or -1.
   constexpr index_t last_zero(index_t first) {
     for (index_t k = n_ - 1; k >= first; --k) {
       double const beside = (k + 1 < n_ ? size_of(e_[k]) : 0) + (k > first ? size_of(e_[k - 1]) : 0);
@@ -224,7 +228,7 @@ private:
     }
     return -1;
   }
-  /// The last element of the diagonal is 0: so becomes what is above it.
+  /// Sets the column above the last diagonal element, which is 0, to 0.
   constexpr void clear_column(index_t first) {
     double f = e_[n_ - 2];
     e_[n_ - 2] = 0;
@@ -236,7 +240,7 @@ private:
       if (j > first) f = -s * e_[j - 1], e_[j - 1] *= c;
     }
   }
-  /// An element of the diagonal is 0: so becomes what is right of it.
+  /// Sets the row to the right of a diagonal element that is 0 to 0.
   constexpr void clear_row(index_t zero) {
     double f = e_[zero];
     e_[zero] = 0;
@@ -274,8 +278,8 @@ private:
   double *d_, *e_;
   index_t n_;
 };
-/// Singular values of a matrix of at least as many rows as columns, of which nothing is left, in descending order. All
-/// are NaN where an element is not finite.
+/// Computes the singular values, in descending order, of a matrix with at least as many rows as columns. The matrix is
+/// destroyed. All results are NaN if an element is not finite.
 constexpr void singular(index_t m, index_t n, double* a, double* values) {
   double const largest = scaled(m * n, a);
   list<double> e(static_cast<std::size_t>(n), 0.0);

@@ -11,16 +11,15 @@
 #include <utility>
 
 /// @file
-/// Walking over strided memory without knowing its element type: dimensions sorted and merged, rows gathered, and the
-/// copy.
+/// Traversal of strided memory of any element type: dimensions are sorted and merged, and rows are gathered or copied.
 namespace varve::kernel {
 
-/// An element that is only moved, whatever its type: of 1, 2, 4, 8 or 16 bytes.
+/// An element of 1, 2, 4, 8 or 16 bytes that is only moved, whatever its type.
 template <int Bytes>
 struct item {
   unsigned char bytes[Bytes];
 };
-/// Calls `f.template operator()<item<B>>()` for elements of B bytes.
+/// Calls `f.template operator()<item<B>>()` for elements of B bytes, where B is 1, 4, 8 or 16.
 template <class F>
 decltype(auto) on_item(int bytes, F&& f) {
   if (bytes == 4) return f.template operator()<item<4>>();
@@ -29,25 +28,24 @@ decltype(auto) on_item(int bytes, F&& f) {
   return f.template operator()<item<1>>();
 }
 
-/// A kernel over `n` contiguous elements: `in` points to as many inputs as the operator has. `out` may be one of the
-/// inputs.
+/// A kernel over `n` contiguous elements; `in` points to the addresses of the inputs. `out` may be one of the inputs.
 using loop = void (*)(std::size_t n, void* out, void const* const* in);
-/// A kernel like one of these, of which some inputs are one element each: bit k of `which` for input k.
+/// A `loop` for which some inputs are single elements: bit k of `which` is set for input k.
 struct loop_beside {
   unsigned which = 0;
   loop run = nullptr;
 };
 
-/// Memory of a value: its first element, strides in elements aligned with the sizes it is used with (0 = broadcast),
-/// and bytes of one element.
+/// Memory of a value: the address of its first element, the strides in elements for the dimensions it is used with
+/// (0 = broadcast), and the bytes of one element.
 struct operand {
   void* data;
   index_t const* strides;
   int itemsize;
-  loop convert = nullptr; ///< of an input of `pointwise`: what makes its elements those that the kernel takes
+  loop convert = nullptr; ///< for an input of `pointwise`: converts its elements to the type that the kernel expects
   operand() = default;
   operand(void* d, index_t const* s, int bytes) : data(d), strides(s), itemsize(bytes) {}
-  /// An input: only read, though held as one kind of pointer with the output.
+  /// Wraps an input. It is only read, though its pointer has the same type as that of an output.
   operand(void const* d, index_t const* s, int bytes) : data(const_cast<void*>(d)), strides(s), itemsize(bytes) {}
 };
 
@@ -64,7 +62,7 @@ inline bool is_contiguous(dims const& sizes, index_t const* strides) {
   return true;
 }
 
-/// As many elements as a register has, of twice as many.
+/// Copies every second of twice as many elements as a register has.
 template <class T, std::size_t... I>
 VARVE_INLINE void copy_evens(char* to, char const* from, std::index_sequence<I...>) {
   typedef T native __attribute__((vector_size(sizeof(batch<T>))));
@@ -97,7 +95,7 @@ inline void gather_items(char* to, index_t to_stride, char const* from, index_t 
       }
     }
   if constexpr ((Bytes == 4 || Bytes == 8) && lanes<std::int32_t> > 1)
-    if (to_stride == Bytes && from_stride == 2 * Bytes) { // every second one; beyond the last nothing is read
+    if (to_stride == Bytes && from_stride == 2 * Bytes) { // every second element; nothing is read behind the last one
       using T = std::conditional_t<Bytes == 4, std::int32_t, std::int64_t>;
       for (constexpr index_t L = lanes<T>; i + L < n; i += L)
         detail::copy_evens<T>(to + i * Bytes, from + i * 2 * Bytes, std::make_index_sequence<lanes<T>>{});
@@ -118,8 +116,8 @@ VARVE_NOINLINE inline void gather(void* to, index_t to_stride, void const* from,
   else detail::gather_items<1>(t, to_stride, s, from_stride, n);
 }
 
-/// The rows of an output and its inputs: dimensions sorted so that the output's smallest strides are innermost,
-/// neighbours merged where every operand allows.
+/// Iteration over the rows of an output and its inputs. Dimensions are sorted so that the output's smallest strides are
+/// innermost, and adjacent dimensions are merged if every operand allows it.
 struct walk {
   int rank = 0, count = 0;
   index_t size[max_rank]{}, at[max_rank]{};
@@ -154,7 +152,7 @@ struct walk {
     }
   }
 
-  /// Moves to the next row; false after the last, when everything is back at the first.
+  /// Moves to the next row. Returns false after the last one, when all pointers are back at the first.
   bool next() {
     for (int d = rank - 2; d >= 0; --d) {
       bool const wraps = ++at[d] == size[d];
@@ -164,14 +162,14 @@ struct walk {
     }
     return false;
   }
-  /// Whether an operand's elements follow each other in the order of the walk.
+  /// Returns whether an operand's elements are contiguous in the order of the iteration.
   bool adjacent(int k) const {
     index_t expected = itemsize[k];
     for (int d = rank - 1; d >= 0; expected *= size[d--])
       if (stride[d][k] != expected) return false;
     return true;
   }
-  /// Whether an operand is one element, broadcast.
+  /// Returns whether an operand is a single broadcast element.
   bool constant(int k) const {
     for (int d = 0; d < rank; ++d)
       if (stride[d][k] != 0) return false;
@@ -180,8 +178,8 @@ struct walk {
 
 private:
   static index_t magnitude(index_t x) { return x < 0 ? -x : x; }
-  /// Whether a dimension of strides `a` belongs outside one of strides `b`: the first operand that is broadcast in
-  /// neither decides.
+  /// Returns whether a dimension with strides `a` belongs outside of one with strides `b`. The first operand that is
+  /// not broadcast in either of them and whose strides differ decides.
   bool is_outer(index_t const* a, index_t const* b) const {
     for (int k = 0; k < count; ++k)
       if (a[k] != 0 && b[k] != 0 && magnitude(a[k]) != magnitude(b[k])) return magnitude(a[k]) > magnitude(b[k]);
@@ -205,8 +203,7 @@ private:
   }
 };
 
-/// Turns a square of as many elements as a register has: the input is adjacent along the rows, the output along the
-/// columns.
+/// Transposes a square of lanes x lanes elements; the input is contiguous along rows, the output along columns.
 template <int Bytes>
 VARVE_INLINE void copy_square(char* to, index_t to_row, char const* from, index_t from_col) {
   using T = std::conditional_t<Bytes == 4, std::int32_t, std::int64_t>;
@@ -217,9 +214,9 @@ VARVE_INLINE void copy_square(char* to, index_t to_row, char const* from, index_
   for (std::size_t k = 0; k < lanes<T>; ++k)
     std::memcpy(to + static_cast<index_t>(k) * to_row, &square[k], sizeof(batch<T>));
 }
-/// A transposition: the input is adjacent along the rows, the output (mostly) along the columns. Squares are turned in
-/// registers, the last of a row or column over elements that were copied before; the rest goes in tiles, so that
-/// neither side leaves the first cache between uses of one of its lines.
+/// Transposes memory; the input is contiguous along rows, the output usually along columns. Squares are transposed in
+/// registers; the last square of a row or column overlaps the one before. Other cases use tiles, so that on both sides
+/// a cache line stays in the first-level cache until it is no longer used.
 template <int Bytes>
 VARVE_NOINLINE void copy_tiles(char* to, index_t to_row, index_t to_col, char const* from, index_t from_row,
                                index_t from_col, index_t rows, index_t cols) {
@@ -246,7 +243,7 @@ VARVE_NOINLINE void copy_tiles(char* to, index_t to_row, index_t to_col, char co
         detail::gather_items<Bytes>(t + i * to_row, to_col, f + i * from_row, from_col, w);
     }
 }
-/// Short rows: column by column, some rows at a time, so that both memories stay in the first cache.
+/// Copies short rows column by column, some rows at a time, so that both memories stay in the first-level cache.
 VARVE_NOINLINE inline void copy_columns(walk& w) {
   constexpr index_t some = 256;
   int const inner = w.rank - 1, outer = inner - 1;
@@ -266,11 +263,12 @@ VARVE_NOINLINE inline void fill(void* to, void const* element, index_t n, int it
   auto const* const bytes = static_cast<unsigned char const*>(element);
   bool same = n > 0;
   for (int k = 1; k < itemsize; ++k) same = same && bytes[k] == bytes[0];
-  if (same) std::memset(to, bytes[0], static_cast<std::size_t>(n * itemsize)); // zeros, above all
+  if (same) std::memset(to, bytes[0], static_cast<std::size_t>(n * itemsize)); // mainly for zeros
   else detail::gather(to, itemsize, element, 0, n, itemsize);
 }
 
-/// Copies elements of one type between any strides; a stride 0 of the input broadcasts. The memories may not overlap.
+/// Copies elements of the same type between any strides; an input stride of 0 broadcasts. The memories must not
+/// overlap.
 VARVE_NOINLINE inline void copy_strided(dims const& sizes, operand out, operand in) {
   index_t const n = numel(varve::detail::as_numbers(sizes));
   if (n == 0) return;
@@ -280,7 +278,7 @@ VARVE_NOINLINE inline void copy_strided(dims const& sizes, operand out, operand 
   }
   detail::walk w(sizes, out, &in, 1);
   int const inner = w.rank - 1;
-  int across = -1; // the dimension along which the input is adjacent, when it is not the inner one
+  int across = -1; // the dimension along which the input is contiguous, if it is not the inner one
   for (int d = 0; d < inner; ++d)
     if (w.stride[d][1] == in.itemsize && w.stride[inner][1] != 0) across = d;
   if (across < 0 && inner > 0 && w.size[inner] <= 8 && w.size[inner - 1] > 4 * w.size[inner]) {

@@ -4,17 +4,17 @@
 #include <varve/kernel/polynomial.hpp>
 
 #include <cmath>
-#if !defined(__clang__) // g++ 12 warns of its own AVX-512 header where xsimd was included before this header
+#if !defined(__clang__) // g++ 12 warns about its own AVX-512 header if xsimd was included before this header
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
 
 /// @file
-/// sin and cos of batches, within 2 ulp. x = n pi/2 + r with |r| <= pi/4, pi/2 in three parts that fused multiply-adds
-/// subtract without loss; both functions compute both polynomials and choose by n, so that a compiler that sees sin(x)
-/// and cos(x) does everything but the choice once. Lanes too large for that go to the C library. Without fused
-/// multiply-add: the SIMD library's functions.
+/// sin and cos of batches, within 2 ulp. The argument is reduced to x = n pi/2 + r with |r| <= pi/4; pi/2 consists of
+/// three parts, which fused multiply-adds subtract without loss. Both functions compute both polynomials and choose by
+/// n. A compiler that inlines sin(x) and cos(x) therefore shares everything but the choice. Lanes that are too large
+/// for this use the C library. Without fused multiply-add, xsimd's functions are used.
 namespace varve::kernel::trigonometric {
 
 #if VARVE_USE_XSIMD && (defined(__FMA__) || defined(__aarch64__))
@@ -38,7 +38,7 @@ struct table<double> {
                                       -2.755731417929647e-07, 2.087570084193694e-09,  -1.1358536519392408e-11};
 };
 
-/// sin(x + Turn pi/2) for lanes below the limit.
+/// Returns sin(x + Turn pi/2) for lanes below the limit.
 template <int Turn, class T>
 VARVE_INLINE batch<T> turned_sine(batch<T> const& x) {
   using c = table<T>;
@@ -58,23 +58,23 @@ VARVE_INLINE batch<T> turned_sine(batch<T> const& x) {
                             : kernel::select<T>(odd, cosine, library::copysign(sine, r)); // keeps the sign of zero
   return detail::from_raw_bits<T>(detail::raw_bits<T>(chosen) ^ ((quadrant & U(2)) << (top - 1)));
 }
-/// Lanes beyond the limit, rare and slow.
+/// Computes lanes beyond the limit, which are rare, one by one.
 template <class T>
 VARVE_NOINLINE batch<T> far_away(batch<T> const& x, T (*f)(T)) {
   return kernel::lanewise(f, x);
 }
 template <class T>
 VARVE_INLINE batch<T> sin(batch<T> const& x) {
-  batch<T> y =
-      trigonometric::turned_sine<0, T>(x); // in front of the branch, where what the other function shares is still seen
+  // computed before the branch, so that compilers can share the common parts of sin and cos
+  batch<T> y = trigonometric::turned_sine<0, T>(x);
   if (kernel::any<T>(library::abs(x) > batch<T>(table<T>::limit))) [[unlikely]]
     y = trigonometric::far_away<T>(x, [](T e) { return std::sin(e); });
   return y;
 }
 template <class T>
 VARVE_INLINE batch<T> cos(batch<T> const& x) {
-  batch<T> y =
-      trigonometric::turned_sine<1, T>(x); // in front of the branch, where what the other function shares is still seen
+  // computed before the branch, so that compilers can share the common parts of sin and cos
+  batch<T> y = trigonometric::turned_sine<1, T>(x);
   if (kernel::any<T>(library::abs(x) > batch<T>(table<T>::limit))) [[unlikely]]
     y = trigonometric::far_away<T>(x, [](T e) { return std::cos(e); });
   return y;

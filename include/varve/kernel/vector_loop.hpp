@@ -5,10 +5,10 @@
 #include <varve/kernel/simd.hpp>
 
 /// @file
-/// Loops over vectors as a person writes them: what `emit_cpp` writes its loops with.
+/// Loops over vectors in the style of hand-written code, used by the code that `emit_cpp` generates.
 namespace varve::kernel {
 
-/// The first `N` lanes of a batch count.
+/// Tag: the first `N` lanes of a batch are live, that is, they are used.
 template <int N>
 struct live_lanes {
   static constexpr int count = N;
@@ -16,8 +16,8 @@ struct live_lanes {
 template <lane T>
 inline constexpr live_lanes<static_cast<int>(lanes<T>)> all_lanes{};
 
-/// Calls `f(i, live)` for i = 0, L, 2 L, ... below `N`, where L lanes make up a batch of `T`; in the last call fewer
-/// lanes may be live.
+/// Calls `f(i, live)` for i = 0, L, 2 L, ... below `N`, where L is the number of lanes of a batch of `T`. In the last
+/// call fewer lanes may be live.
 template <lane T, index_t N, class F>
 VARVE_INLINE void for_vectors(F const& f) {
   constexpr index_t L = lanes<T>, whole = N / L * L;
@@ -25,7 +25,8 @@ VARVE_INLINE void for_vectors(F const& f) {
   if constexpr (whole < N) f(whole, live_lanes<static_cast<int>(N - whole)>{});
 }
 
-/// ... below `N` from `from` to `to`, which are multiples of L, or `N`.
+/// Calls `f(i, live)` for i = `from`, `from` + L, ... below `to`, where L is the number of lanes of a batch of `T`.
+/// `from` and `to` are multiples of L; `to` may also be `N`, and fewer lanes are then live in the last call.
 template <lane T, index_t N, class F>
 VARVE_INLINE void for_vectors(index_t from, index_t to, F const& f) {
   constexpr index_t L = lanes<T>, whole = N / L * L;
@@ -35,13 +36,13 @@ VARVE_INLINE void for_vectors(index_t from, index_t to, F const& f) {
     if (to == N) f(whole, live_lanes<static_cast<int>(N - whole)>{});
 }
 
-/// The live lanes from `p` on; the others are 0 and their memory is not touched.
+/// Loads the live lanes from `p` on. The others are 0, and their memory is not accessed.
 template <lane T, int N>
 VARVE_INLINE batch<T> load(T const* p, live_lanes<N>) {
   if constexpr (N == static_cast<int>(lanes<T>)) return kernel::load(p);
   else return kernel::load_first(p, N);
 }
-/// `p[0]`, `p[stride]`, ... converted to `T`; not live lanes are 0.
+/// Loads `p[0]`, `p[stride]`, ..., converted to `T`. Lanes that are not live are 0.
 template <lane T, class E, int N>
 VARVE_INLINE batch<T> load_strided(E const* p, index_t stride, live_lanes<N>) {
   if (N == static_cast<int>(lanes<T>) && stride == 1) return kernel::load_converted<T>(p);
@@ -55,7 +56,7 @@ VARVE_INLINE void store(T* p, batch<T> const& v, live_lanes<N>) {
   if constexpr (N == static_cast<int>(lanes<T>)) kernel::store(p, v);
   else kernel::store_first(p, N, v);
 }
-/// Stores the live lanes to `p[0]`, `p[stride]`, ..., converted to the elements there.
+/// Stores the live lanes to `p[0]`, `p[stride]`, ..., converted to the element type there.
 template <lane T, class E, int N>
 VARVE_INLINE void store_strided(E* p, index_t stride, batch<T> const& v, live_lanes<N>) {
   if (N == static_cast<int>(lanes<T>) && stride == 1) return kernel::store_converted(p, v);
@@ -63,7 +64,7 @@ VARVE_INLINE void store_strided(E* p, index_t stride, batch<T> const& v, live_la
   kernel::store(all, v);
   for (int l = 0; l < N; ++l) p[l * stride] = kernel::wrapped<E>(all[l]);
 }
-/// `x` in the live lanes, `old` in the others.
+/// Returns `x` in the live lanes and `old` in the others.
 template <lane T, int N>
 VARVE_INLINE batch<T> keep(batch<T> const& x, batch<T> const& old, live_lanes<N>) {
   if constexpr (N == static_cast<int>(lanes<T>)) {
@@ -74,7 +75,7 @@ VARVE_INLINE batch<T> keep(batch<T> const& x, batch<T> const& old, live_lanes<N>
     return kernel::select<T>(kernel::load(index) < batch<T>(static_cast<T>(N)), x, old);
   }
 }
-/// `start`, `start + step`, `start + 2 step`, ...
+/// Returns `start`, `start + step`, `start + 2 step`, ...
 template <lane T>
 VARVE_INLINE batch<T> ramp(T start, T step) {
   T all[lanes<T>];

@@ -8,15 +8,16 @@
 #include <type_traits>
 
 /// @file
-/// What algorithms on matrices do with rows of doubles that are adjacent in memory: in registers at run time, and
-/// element by element in constant expressions.
+/// Operations on contiguous rows of doubles that matrix algorithms use. They run in registers at run time, and element
+/// by element in constant expressions.
 namespace varve::kernel::vectors {
 
 namespace detail {
 using pack = batch<double>;
 inline constexpr auto width = static_cast<index_t>(lanes<double>);
 
-/// These go as far as whole registers do, and give the first element that is left.
+/// Converts and copies whole registers of elements, and returns the index of the first remaining element, as do the
+/// following functions.
 template <class T>
 index_t read(index_t n, T const* from, double* to) {
   index_t i = 0;
@@ -65,7 +66,7 @@ inline index_t rotate(index_t n, double c, double s, double* x, double* y) {
   }
   return i;
 }
-/// Of one multiple, or of two.
+/// Subtracts one multiple or, if `Two`, two multiples from a row, and computes its dot product with `with`.
 template <bool Two>
 inline index_t less_and_dot(index_t n, double f, double const* x, double g, double const* y, double* row,
                             double const* with, double& sum) {
@@ -101,36 +102,36 @@ inline index_t less_and_add(index_t n, double f, double const* x, double* row, d
 }
 } // namespace detail
 
-/// Floating elements `step` apart as doubles.
+/// Copies floating-point elements at distance `step` and converts them to double.
 template <class T>
 constexpr void read(index_t n, T const* from, index_t step, double* to) {
   index_t i = std::is_constant_evaluated() || step != 1 ? 0 : detail::read(n, from, to);
   for (; i < n; ++i) to[i] = static_cast<double>(from[i * step]);
 }
-/// ... and doubles as such, rounded.
+/// Copies doubles to elements at distance `step` and rounds them to the type there.
 template <class T>
 constexpr void write(index_t n, double const* from, T* to, index_t step) {
   index_t i = std::is_constant_evaluated() || step != 1 ? 0 : detail::write(n, from, to);
   for (; i < n; ++i) to[i * step] = constant::narrow<T>(from[i]);
 }
-/// The sum of x[i] y[i].
+/// Returns the sum of x[i] y[i].
 constexpr double dot(index_t n, double const* x, double const* y) {
   double s = 0;
   index_t i = std::is_constant_evaluated() ? 0 : detail::dot(n, x, y, s);
   for (; i < n; ++i) s += x[i] * y[i];
   return s;
 }
-/// y += f x.
+/// Computes y += f x.
 constexpr void add_multiple(index_t n, double f, double const* x, double* y) {
   index_t i = std::is_constant_evaluated() ? 0 : detail::add_multiple(n, f, x, y);
   for (; i < n; ++i) y[i] += f * x[i];
 }
-/// x /= d.
+/// Computes x /= d.
 constexpr void divide(index_t n, double* x, double d) {
   index_t i = std::is_constant_evaluated() ? 0 : detail::divide(n, x, d);
   for (; i < n; ++i) x[i] /= d;
 }
-/// x and y become c x - s y and s x + c y.
+/// Replaces x and y by c x - s y and s x + c y.
 constexpr void rotate(index_t n, double c, double s, double* x, double* y) {
   index_t i = std::is_constant_evaluated() ? 0 : detail::rotate(n, c, s, x, y);
   for (; i < n; ++i) {
@@ -138,7 +139,7 @@ constexpr void rotate(index_t n, double c, double s, double* x, double* y) {
     x[i] = c * u - s * v, y[i] = s * u + c * v;
   }
 }
-/// row -= f x + g y; gives the sum of row[i] with[i].
+/// Computes row -= f x + g y, and returns the sum of row[i] with[i].
 constexpr double two_less_and_dot(index_t n, double f, double const* x, double g, double const* y, double* row,
                                   double const* with) {
   double s = 0;
@@ -146,25 +147,25 @@ constexpr double two_less_and_dot(index_t n, double f, double const* x, double g
   for (; i < n; ++i) row[i] -= f * x[i] + g * y[i], s += row[i] * with[i];
   return s;
 }
-/// row -= f x; gives the sum of row[i] with[i].
+/// Computes row -= f x, and returns the sum of row[i] with[i].
 constexpr double less_and_dot(index_t n, double f, double const* x, double* row, double const* with) {
   double s = 0;
   index_t i = std::is_constant_evaluated() ? 0 : detail::less_and_dot<false>(n, f, x, 0, nullptr, row, with, s);
   for (; i < n; ++i) row[i] -= f * x[i], s += row[i] * with[i];
   return s;
 }
-/// row -= f x, and then to += g row.
+/// Computes row -= f x, and then to += g row.
 constexpr void less_and_add(index_t n, double f, double const* x, double* row, double g, double* to) {
   index_t i = std::is_constant_evaluated() ? 0 : detail::less_and_add(n, f, x, row, g, to);
   for (; i < n; ++i) row[i] -= f * x[i], to[i] += g * row[i];
 }
 
-/// A reflector 1 - tau v v^T (v[0] = 1) that brings x to a multiple of its first basis vector.
+/// Reflector 1 - tau v v^T (v[0] = 1) that maps x to a multiple of the first basis vector.
 struct reflector {
   double beta; ///< that multiple
-  double tau;  ///< 0 where there is nothing to reflect
+  double tau;  ///< 0 if there is nothing to reflect
 };
-/// ... of x, of which all but the first element become those of v.
+/// Returns the reflector for x, and replaces all but the first element of x by those of v.
 constexpr reflector reflect(index_t n, double* x) {
   double scale = 0;
   for (index_t i = 1; i < n; ++i) {
@@ -179,7 +180,7 @@ constexpr reflector reflect(index_t n, double* x) {
   }
   double const own = alpha < 0 ? -alpha : alpha;
   scale = own > scale ? own : scale;
-  double unit = 1; // numbers that are hardly more than 0 have few bits, but their ratios many
+  double unit = 1; // numbers close to 0 have few bits, but their ratios many
   if (!(scale > 1e-140 && scale < 1e140)) {
     unit = scale;
     for (index_t i = 0; i < n; ++i) x[i] /= unit;

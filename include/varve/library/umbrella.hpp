@@ -19,9 +19,9 @@
 #include <varve/transform/vmap.hpp>
 
 /// @file
-/// What the units of a program that is not headers only leave to the library: templates over tensors, and the operators
-/// of the umbrella, each with the number of its attributes. `src/` and the unit that defines VARVE_IMPLEMENTATION
-/// instantiate them; elsewhere this header is empty.
+/// Instantiations that a compiled library provides, so that other units of the program need not make them: templates
+/// over tensors, and the operators of varve.hpp, each with the number of its attributes. `src/` and the unit that
+/// defines VARVE_IMPLEMENTATION instantiate them; in other units this header is empty.
 #if VARVE_DEFINES_FUNCTIONS()
 namespace varve {
 namespace detail {
@@ -70,7 +70,7 @@ template void dynamic_level::record_done<tensor>(layer&, boxed_op const&, tensor
 
 #if VARVE_DEFINES == 4 || VARVE_DEFINES == 6
 namespace varve::detail {
-// elementwise, of one operand, and those that write in place
+// elementwise operators with one operand, and those that write in place
 template struct library_operator<abs_t, 0>;
 template struct library_operator<exp_t, 0>;
 template struct library_operator<expm1_t, 0>;
@@ -103,7 +103,7 @@ template struct library_operator<sub__t, 0>;
 template struct library_operator<mul__t, 0>;
 template struct library_operator<div__t, 0>;
 template struct library_operator<copy__t, 0>;
-// elementwise, of several operands
+// elementwise operators with several operands
 template struct library_operator<add_t, 0>;
 template struct library_operator<sub_t, 0>;
 template struct library_operator<mul_t, 0>;
@@ -119,7 +119,7 @@ template struct library_operator<gt_t, 0>;
 template struct library_operator<ge_t, 0>;
 template struct library_operator<copysign_t, 0>;
 template struct library_operator<where_t, 0>;
-// views, factories, reductions, products, movements of data
+// views, factories, reductions, products, and operators that move data
 template struct library_operator<as_strided_t, 3>;
 template struct library_operator<detach_t, 0>;
 template struct library_operator<expand_t, 1>;

@@ -4,11 +4,11 @@
 #include <varve/linalg/lu.hpp>
 
 /// @file
-/// Solutions, inverses, determinants and exponentials of square matrices.
+/// Linear systems, inverses, powers, determinants and exponentials of square matrices.
 namespace varve {
 
-/// The x of a x = b for matrices of equal batches. With `check` a singular matrix is `value_error`; without, its x is
-/// infinite or NaN.
+/// Solves a x = b for matrices of equal batches. With `check` a singular matrix throws `value_error`; otherwise its x
+/// is infinite or NaN.
 inline constexpr struct solve_matrices_t {
   static constexpr auto op_name = "linalg_solve";
   template <value A, value B, class C = ints<1>>
@@ -67,7 +67,8 @@ struct rules<solve_matrices_t> : detail::of_matrices<solve_matrices_t, 2> {
   }
 };
 
-/// The x of a x = b (`torch.linalg.solve`): batches broadcast; b is a vector, or a batch of them with the batch of a.
+/// Solves a x = b (`torch.linalg.solve`). Batches broadcast. b may be a vector, or a batch of vectors with the batch of
+/// a.
 inline constexpr struct solve_t : composite_operator<solve_t> {
   static constexpr auto op_name = "linalg_solve";
   template <value A, value B, class C = ints<1>>
@@ -97,7 +98,7 @@ private:
                           expand(b, on_dims(with, shape_of(b), shape_of(a))), check);
   }
 } solve{};
-/// The inverse of square matrices (`torch.linalg.inv`); with `check` a singular one is `value_error`.
+/// The inverse of square matrices (`torch.linalg.inv`). With `check` a singular matrix throws `value_error`.
 inline constexpr struct inverse_t : composite_operator<inverse_t> {
   static constexpr auto op_name = "linalg_inv";
   template <value A, class C = ints<1>>
@@ -111,15 +112,15 @@ inline constexpr struct inverse_t : composite_operator<inverse_t> {
   }
 } inverse{};
 namespace detail {
-/// The lower triangle with a derivative above the diagonal too, as if nothing was left out.
+/// Returns the lower triangle. Its derivative also covers elements above the diagonal, as if none were removed.
 template <value L>
 constexpr auto lower_with_derivative(L const& l) {
-  auto const known = where(isfinite(l), l, 0); // above the diagonal there may be anything
+  auto const known = where(isfinite(l), l, 0); // elements above the diagonal are arbitrary
   return add(known, detach(sub(tril(l), known)));
 }
 } // namespace detail
-/// The inverse of the matrix whose lower factor is given (`torch.cholesky_inverse`). What is above the diagonal is not
-/// read, but has a derivative, as in PyTorch: that of l l^T.
+/// The inverse of l l^T for a given lower Cholesky factor l (`torch.cholesky_inverse`). Elements above the diagonal are
+/// not read but have a derivative, as in PyTorch: that of l l^T.
 inline constexpr struct cholesky_inverse_t : composite_operator<cholesky_inverse_t> {
   static constexpr auto op_name = "cholesky_inverse";
   template <value L>
@@ -128,8 +129,8 @@ inline constexpr struct cholesky_inverse_t : composite_operator<cholesky_inverse
     return detail::transposed_times(i, i);
   }
 } cholesky_inverse{};
-/// The x of l l^T x = b, given the lower factor l; batches broadcast (`torch.cholesky_solve`). What is above the
-/// diagonal is not read, but has a derivative, as in PyTorch.
+/// Solves l l^T x = b for a given lower Cholesky factor l (`torch.cholesky_solve`). Batches broadcast. Elements above
+/// the diagonal are not read but have a derivative, as in PyTorch.
 inline constexpr struct cholesky_solve_t : composite_operator<cholesky_solve_t> {
   static constexpr auto op_name = "cholesky_solve";
   template <value B, value L>
@@ -145,7 +146,7 @@ inline constexpr struct cholesky_solve_t : composite_operator<cholesky_solve_t> 
     return solve_matrices(transpose(lower), solve_matrices(lower, right, unchecked), unchecked);
   }
 } cholesky_solve{};
-/// a^n of square matrices; of negative n that of the inverse (`torch.linalg.matrix_power`).
+/// The n-th power of square matrices (`torch.linalg.matrix_power`). Negative powers use the inverse.
 inline constexpr struct matrix_power_t : composite_operator<matrix_power_t> {
   static constexpr auto op_name = "linalg_matrix_power";
   template <value A>
@@ -163,8 +164,8 @@ inline constexpr struct matrix_power_t : composite_operator<matrix_power_t> {
   }
 } matrix_power{};
 
-/// The matrix of cofactors, by which the determinant changes; also of singular matrices. Its own derivative exists
-/// where the matrix is not singular.
+/// The cofactor matrix: the derivative of the determinant with respect to each element, also for singular matrices. Its
+/// own derivative exists for nonsingular matrices only.
 inline constexpr struct cofactors_t {
   static constexpr auto op_name = "cofactors";
   template <value A>
@@ -239,7 +240,7 @@ struct rules<det_t> : detail::of_matrices<det_t, 1> {
   }
 };
 
-/// e^a of square matrices (`torch.linalg.matrix_exp`).
+/// The matrix exponential e^a of square matrices (`torch.linalg.matrix_exp`).
 inline constexpr struct matrix_exp_t {
   static constexpr auto op_name = "linalg_matrix_exp";
   template <value A>
@@ -275,7 +276,7 @@ struct rules<matrix_exp_t> : detail::of_matrices<matrix_exp_t, 1> {
   }
 
 private:
-  /// How e^a changes along d: the upper right part of the exponential of [a d; 0 a].
+  /// Returns the derivative of e^a in direction d: the upper right block of the exponential of [a d; 0 a].
   template <value A, value D>
   static constexpr auto along(A const& a, D const& d) {
     auto const n = on_dims([](dims const& s) { return dims{s[s.n - 1]}; }, shape_of(a));

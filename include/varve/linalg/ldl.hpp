@@ -3,12 +3,12 @@
 #include <varve/linalg/matrix_operator.hpp>
 
 /// @file
-/// Factors l d l^T of symmetric matrices that need not be positive (`torch.linalg.ldl_factor`). They have no
-/// derivatives, as in PyTorch.
+/// Factorization l d l^T of symmetric matrices that need not be positive definite (`torch.linalg.ldl_factor`). It has
+/// no derivatives, as in PyTorch.
 namespace varve {
 
-/// Both factors of [.., n, n], of which the lower triangle is read, as LAPACK's sytrf gives them, and the pivots as one
-/// row more: [.., n + 1, n].
+/// Both factors of [.., n, n], packed as by LAPACK's sytrf, and the pivots as an additional row: [.., n + 1, n]. Only
+/// the lower triangle is read.
 inline constexpr struct ldl_factors_t {
   static constexpr auto op_name = "ldl_factors";
   template <value A>
@@ -16,7 +16,7 @@ inline constexpr struct ldl_factors_t {
     return bind<ldl_factors_t>()(a);
   }
 } ldl_factors{};
-/// The x of a x = b from factors [.., n + 1, n] with their pivots.
+/// Solves a x = b from factors and pivots, [.., n + 1, n].
 inline constexpr struct ldl_solve_t {
   static constexpr auto op_name = "ldl_solve";
   template <value F, value B>

@@ -12,12 +12,12 @@
 #include <limits>
 
 /// @file
-/// Factors of matrices whose rows are exchanged: p a = l u.
+/// LU factorization with row exchanges: p a = l u.
 namespace varve {
 
-/// How rows are exchanged so that the greatest elements divide: [.., k + m + 1] of int64 for [.., m, n] and k the
-/// smaller of both: with which row each of the first k was exchanged; which row stands where; and the number of the
-/// first pivot that is 0, from 1 on, or 0.
+/// The row exchanges of partial pivoting. For [.., m, n], with k the smaller of m and n, the result is int64 and has
+/// the shape [.., k + m + 1]. It contains the row that each of the first k rows was exchanged with; the final order of
+/// all m rows; and the number of the first zero pivot, counted from 1, or 0.
 inline constexpr struct lu_order_t {
   static constexpr auto op_name = "lu_order";
   template <value A>
@@ -59,7 +59,7 @@ struct rules<lu_order_t> : detail::of_matrices<lu_order_t, 1> {
   }
 };
 
-/// Which row stands where after exchanges: [.., m] for pivots [.., k] (from 1 on, as LAPACK counts). Attribute {m}.
+/// The order of m rows after exchanges: [.., m] for pivots [.., k], which count from 1 as in LAPACK. Attribute {m}.
 inline constexpr struct rows_of_pivots_t {
   static constexpr auto op_name = "rows_of_pivots";
   template <value P, class M>
@@ -108,7 +108,8 @@ struct rules<rows_of_pivots_t> {
   }
 };
 
-/// l and u of a square a = l u, without exchanges, in one matrix: u and, below its diagonal, l without its ones.
+/// Factors l and u of a square a = l u without row exchanges, packed into one matrix: u, and below its diagonal l
+/// without its ones.
 inline constexpr struct lu_in_place_t {
   static constexpr auto op_name = "lu_in_place";
   template <value A>
@@ -159,7 +160,7 @@ struct rules<lu_in_place_t> : detail::of_matrices<lu_in_place_t, 1> {
 };
 
 namespace detail {
-/// Rows of matrices in another order.
+/// Reorders the rows of matrices.
 template <value A, value P>
 constexpr auto rows_in_order(A const& a, P const& rows) {
   auto const wide = on_dims([](dims const& s) { return s; }, shape_of(a));
@@ -172,7 +173,7 @@ inline constexpr auto smaller_side = [](dims const& s) {
 };
 template <int FromEnd>
 inline constexpr auto rest_of_side = [](dims const& s, dims const& k) { return dims{s[s.n - FromEnd] - k[0]}; };
-/// Both factors of matrices of any shape, rows in order already.
+/// Returns both factors of matrices of any shape whose rows are already in order.
 template <value A>
 constexpr auto factors_in_order(A const& a) {
   auto const k = on_dims(smaller_side, shape_of(a));
@@ -193,8 +194,8 @@ constexpr auto factors_in_order(A const& a) {
 }
 } // namespace detail
 
-/// What `lu_factor` gives: both factors in one matrix, the pivots (int32, from 1 on), the order of rows (int64), and
-/// for each matrix the number of the first pivot that is 0, or 0 (int32).
+/// The result of `lu_factor`: both factors packed into one matrix, the pivots (int32, counted from 1), the order of
+/// rows (int64), and for each matrix the number of the first zero pivot, counted from 1, or 0 (int32).
 template <class L, class P, class R, class I>
 struct lu_factors {
   L packed;
@@ -202,7 +203,7 @@ struct lu_factors {
   R rows;
   I info;
 };
-/// The factors of p a = l u for a [.., m, n] (`torch.linalg.lu_factor`); with no pivots rows stay where they are.
+/// Factorizes p a = l u for a [.., m, n] (`torch.linalg.lu_factor`). Rows are exchanged by partial pivoting.
 inline constexpr struct lu_factor_t {
   template <value A>
   constexpr auto operator()(A const& a) const {
@@ -222,7 +223,7 @@ inline constexpr struct lu_factor_t {
 } lu_factor{};
 
 namespace detail {
-/// The matrix that brings rows into an order, transposed: a = p l u.
+/// Returns the permutation matrix p of a = p l u for an order of rows.
 template <value R, class T>
 constexpr auto matrix_of_rows(R const& rows, T const& type) {
   auto const square = on_dims(
@@ -250,7 +251,7 @@ constexpr auto upper_factor(X const& packed) {
 }
 } // namespace detail
 
-/// p, l and u of a = p l u, from both factors in one matrix and the order of rows, as a tuple (`torch.lu_unpack`).
+/// Returns p, l and u of a = p l u as a tuple, from the packed factors and the order of rows (`torch.lu_unpack`).
 inline constexpr struct lu_unpack_t {
   template <value X, value R>
   constexpr auto operator()(X const& packed, R const& rows) const {
@@ -258,7 +259,7 @@ inline constexpr struct lu_unpack_t {
                            detail::upper_factor(packed));
   }
 } lu_unpack{};
-/// The x of a x = b, from both factors in one matrix and the order of rows (`torch.lu_solve`). Batches are equal.
+/// Solves a x = b from the packed factors and the order of rows (`torch.lu_solve`). Batches must be equal.
 inline constexpr struct lu_solve_t : composite_operator<lu_solve_t> {
   static constexpr auto op_name = "lu_solve";
   template <value X, value R, value B>
@@ -286,7 +287,8 @@ inline constexpr struct slogdet_t {
     return std::pair(sign, sum(log(abs(d)), axis<-1>));
   }
 } slogdet{};
-/// The logarithm of the determinant (`torch.logdet`): -infinity of a singular matrix, NaN where it is negative.
+/// The logarithm of the determinant (`torch.logdet`): minus infinity for singular matrices, NaN where the determinant
+/// is negative.
 inline constexpr struct logdet_t {
   template <value A>
   constexpr auto operator()(A const& a) const {

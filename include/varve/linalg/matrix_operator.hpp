@@ -9,12 +9,12 @@
 #include <varve/op/maximum.hpp>
 
 /// @file
-/// What operators on matrices [.., m, n] have in common: all leading dimensions are a batch, float32 and float64 are
-/// computed in double, and other dtypes are refused.
+/// Common parts of operators on matrices [.., m, n]. All leading dimensions are a batch. float32 and float64 are
+/// computed in double; other dtypes are refused.
 namespace varve::detail {
 
-/// Family of operators on batches of matrices. The operator gives `shape` and `compute`, and derivatives if it has any;
-/// its attributes name no dimension. Leading sizes of all operands are equal.
+/// Family of operators on batches of matrices. The operator defines `shape` and `compute`, and derivatives if it has
+/// any. Its attributes must not refer to dimensions. The leading sizes of all operands are equal.
 template <class Tag, int Arity>
 struct of_matrices {
   static constexpr op_kind kind = op_kind::contraction;
@@ -44,7 +44,7 @@ protected:
     for (int k = 1; k < Arity; ++k)
       if (in[k].type != in[0].type) refuse::dtype_is_not_supported(Tag::op_name, name(in[k].type));
   }
-  /// Leading sizes of matrices, and some of its own behind.
+  /// Returns the leading sizes of matrices, followed by the given sizes.
   template <class... E>
   static constexpr dims with_own(dims const& s, E const&... own) {
     dims r = s.sub(0, s.n - 2);
@@ -65,12 +65,12 @@ constexpr void for_each_of_batch(dims const& batch, F const& f, strided<T> const
     f(at(s)...);
   });
 }
-/// The batch that an operand of `Own` dimensions of its own has.
+/// Returns the batch sizes of an operand whose entries have `Own` dimensions.
 template <int Own, class T>
 constexpr dims batch_of(strided<T> const& x) {
   return x.sizes.sub(0, x.sizes.n - Own);
 }
-/// The matrix at a place, as doubles row by row.
+/// Reads the matrix at p as doubles, row by row; `write_matrix` writes one.
 template <class T>
 constexpr void read_matrix(strided<T const> const& x, T const* p, kernel::matrices::view to) {
   int const r = x.sizes.n;
@@ -94,7 +94,7 @@ constexpr index_t matrix_columns(strided<T> const& x) {
   return x.sizes[x.sizes.n - 1];
 }
 
-/// Products of matrices of equal batches, of which one may be transposed.
+/// Matrix products of equal batches, where one operand may be transposed.
 template <value A, value B>
 constexpr auto times(A const& a, B const& b) {
   return mm(a, b);
@@ -111,7 +111,7 @@ template <value X>
 constexpr auto diagonal_of_matrices(X const& x) {
   return diagonal(x, ints<0>{}, ints<-2>{}, ints<-1>{});
 }
-/// The identity in the shape of a square matrix of a batch.
+/// Returns identity matrices in the shape of a batch of square matrices.
 template <value X>
 constexpr auto identity_like(X const& x) {
   auto const last = [](dims const& s) {
@@ -122,12 +122,13 @@ constexpr auto identity_like(X const& x) {
   auto const column = on_dims([](dims const& s) { return dims{s[0], 1}; }, shape_of(row));
   return expand(to(eq(reshape(row, column), row), type_fact(x)), shape_of(x));
 }
-/// Half of the diagonal, and what is below it: of a symmetric product the derivative of its lower half.
+/// Returns half of the diagonal and the elements below it. For a symmetric product this is the derivative of its lower
+/// half.
 template <value X>
 constexpr auto lower_half(X const& x) {
   return sub(tril(x), mul(diag_embed(diagonal_of_matrices(x)), 0.5));
 }
-/// Vectors as factors of the columns, and of the rows, of matrices.
+/// Return vectors as factors of the columns, or of the rows, of matrices.
 template <value X>
 constexpr auto as_columns_factor(X const& s) { // [.., 1, n]
   return unsqueeze(s, axis<-2>);

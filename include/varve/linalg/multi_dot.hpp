@@ -8,9 +8,8 @@
 namespace varve {
 
 namespace detail {
-/// Which products of a chain of matrices are made first, so that there are fewest multiplications: of the factors from
-/// i to j the last product is of those up to `at(i, j)` and the others. Matrix k has sides[k] rows and sides[k + 1]
-/// columns.
+/// The order of products in a chain of matrices that needs the fewest multiplications. For factors i to j the last
+/// product multiplies those up to `at(i, j)` by the others. Matrix k has sides[k] rows and sides[k + 1] columns.
 class chain_order {
 public:
   explicit chain_order(std::vector<double> const& sides)
@@ -52,8 +51,8 @@ void require_chain(std::vector<T> const& x) {
 }
 } // namespace detail
 
-/// The product of matrices, in the order that takes fewest multiplications (`torch.linalg.multi_dot`); the first may be
-/// a row, the last a column, which are vectors. Of values in a tuple the order is theirs.
+/// The product of several matrices, in the order that needs the fewest multiplications (`torch.linalg.multi_dot`). The
+/// first and the last may be vectors: a row and a column. Values in a tuple are multiplied from left to right.
 inline constexpr struct multi_dot_t {
   template <value X, value Y, value... Z>
   constexpr auto operator()(std::tuple<X, Y, Z...> const& values) const {

@@ -9,8 +9,9 @@
 #include <varve/linalg/triangular.hpp>
 
 /// @file
-/// Functions of matrices by the names of `torch.linalg`: `linalg::solve(a, b)` is `solve(a, b)`, `linalg::inv(a)`
-/// `inverse(a)`. `svd` is not among them, as `svd(a)` gives v, as `torch.svd`, and `torch.linalg.svd` its transpose.
+/// Matrix functions with the names of `torch.linalg`: `linalg::solve(a, b)` is `solve(a, b)`, and `linalg::inv(a)` is
+/// `inverse(a)`. `svd` is missing, because `svd(a)` returns v as `torch.svd` does, while `torch.linalg.svd` returns its
+/// transpose.
 namespace varve::linalg {
 
 using varve::cholesky;
@@ -30,7 +31,7 @@ using varve::solve_triangular;
 using varve::svdvals;
 using varve::vector_norm;
 
-/// `inverse` by its other name (`torch.linalg.inv`).
+/// Another name of `inverse` (`torch.linalg.inv`).
 inline constexpr inverse_t inv{};
 
 } // namespace varve::linalg

@@ -5,11 +5,11 @@
 #include <varve/op/cat.hpp>
 
 /// @file
-/// Householder's reflectors and the factors q and r of matrices.
+/// Householder reflectors and the QR factorization.
 namespace varve {
 
-/// What LAPACK's geqrf gives of [.., m, n], with the scales in a row of their own below: [.., m + 1, n]. It has no
-/// derivative, as in PyTorch.
+/// The reflectors of [.., m, n] as LAPACK's geqrf returns them, with their scales as an additional row below. The shape
+/// is [.., m + 1, n]. It has no derivative, as in PyTorch.
 inline constexpr struct reflectors_t {
   static constexpr auto op_name = "reflectors";
   template <value A>
@@ -17,8 +17,8 @@ inline constexpr struct reflectors_t {
     return bind<reflectors_t>()(a);
   }
 } reflectors{};
-/// The q [.., m, n] of a = q r for m >= n, with columns at right angles and r upper triangular, whose diagonal has the
-/// signs that reflectors give it.
+/// The q [.., m, n] of a = q r for m >= n: its columns are orthonormal, and r is upper triangular. The signs of r's
+/// diagonal are those that Householder reflectors produce.
 inline constexpr struct orthonormal_t {
   static constexpr auto op_name = "orthonormal";
   template <value A>
@@ -98,8 +98,8 @@ private:
   }
 };
 
-/// q [.., m, k] and r [.., k, n] of a = q r for [.., m, n] and k the smaller of both, as a pair (`torch.linalg.qr`,
-/// reduced).
+/// The reduced factors q [.., m, k] and r [.., k, n] of a = q r, as a pair (`torch.linalg.qr`). a is [.., m, n], and k
+/// is the smaller of m and n.
 inline constexpr struct qr_t {
   template <value A>
   constexpr auto operator()(A const& a) const {
@@ -114,7 +114,7 @@ inline constexpr struct qr_t {
 } qr{};
 
 namespace detail {
-/// The reflector in column j of a matrix: zeros, a one in row j, and what is below.
+/// Returns the reflector in column j of a matrix: zeros, a one in row j, and the elements below.
 template <value A>
 constexpr auto reflector(A const& a, index_t j) {
   auto const column = narrow(a, ints<-1>{}, dims{j}, ints<1>{});
@@ -122,7 +122,7 @@ constexpr auto reflector(A const& a, index_t j) {
   auto const row = reshape(counted(rows, a), on_dims([](dims const& s) { return dims{s[0], 1}; }, rows));
   return where(gt(row, j), column, to(eq(row, j), type_fact(a)));
 }
-/// c less tau v (v^T c).
+/// Returns c - tau v (v^T c).
 template <value C, value V, value T>
 constexpr auto reflected(C const& c, V const& v, T const& tau) {
   return sub(c, mul(times(v, transposed_times(v, c)), unsqueeze(tau, axis<-1>)));
@@ -132,8 +132,8 @@ constexpr auto scale_at(T const& tau, index_t j) { // [.., 1]
   return narrow(tau, ints<-1>{}, dims{j}, ints<1>{});
 }
 } // namespace detail
-/// The product of reflectors, applied to matrices c from the left: q c, or q^T c. Of c [.., m, r] for a [.., m, n] and
-/// scales [.., k]. (Tensors only: it goes through the columns at run time.)
+/// Applies a product q of reflectors to matrices c from the left: q c, or q^T c. The shapes are [.., m, r] for c, [..,
+/// m, n] for a, and [.., k] for the scales. (Tensors only: it iterates over columns at run time.)
 template <class T>
   requires std::is_same_v<T, tensor>
 T apply_reflectors(T const& a, T const& tau, T const& c, bool transposed) {
@@ -145,7 +145,7 @@ T apply_reflectors(T const& a, T const& tau, T const& c, bool transposed) {
   }
   return r;
 }
-/// The first n columns of the product of reflectors in a [.., m, n] (`torch.linalg.householder_product`).
+/// Returns the first n columns of the product of the reflectors in a [.., m, n] (`torch.linalg.householder_product`).
 template <class T>
   requires std::is_same_v<T, tensor>
 T householder_product(T const& a, T const& tau) {
@@ -157,7 +157,7 @@ T householder_product(T const& a, T const& tau) {
   T const whole = to(T(eq(T(unsqueeze(T(arange(m)), axis<-1>)), T(arange(n)))), a.dtype());
   return apply_reflectors(a, tau, T(add(T(expand(whole, a.sizes())), 0)), false);
 }
-/// q c, q^T c, c q or c q^T of the whole product q of reflectors (`torch.ormqr`).
+/// Returns q c, q^T c, c q or c q^T for the product q of reflectors (`torch.ormqr`).
 template <class T>
   requires std::is_same_v<T, tensor>
 T ormqr(T const& a, T const& tau, T const& c, bool left, bool transposed) {

@@ -9,11 +9,11 @@
 #include <varve/op/reciprocal.hpp>
 
 /// @file
-/// Eigenvalues of symmetric matrices, singular values, and what is made of them.
+/// Eigenvalues of symmetric matrices, singular values, and functions built on them.
 namespace varve {
 
-/// Eigenvalues [.., n], ascending, of symmetric matrices, of which the lower (or, with a flag, upper) triangle is read
-/// (`torch.linalg.eigvalsh`).
+/// Eigenvalues [.., n] of symmetric matrices, in ascending order (`torch.linalg.eigvalsh`). Only the lower triangle is
+/// read, or only the upper one if `upper`.
 inline constexpr struct eigvalsh_t {
   static constexpr auto op_name = "linalg_eigvalsh";
   template <value A, class U = ints<0>>
@@ -21,8 +21,8 @@ inline constexpr struct eigvalsh_t {
     return bind<eigvalsh_t>(detail::as_fact(upper))(a);
   }
 } eigvalsh{};
-/// The eigenvectors, as columns. Their signs, and of equal eigenvalues more, are nowhere defined; derivatives are for
-/// what does not depend on them.
+/// Eigenvectors of symmetric matrices, as columns. Their signs are undefined; for equal eigenvalues, so is the basis of
+/// the eigenspace. Derivatives are correct for functions that do not depend on this choice.
 inline constexpr struct eigenvectors_t {
   static constexpr auto op_name = "eigenvectors";
   template <value A, class U = ints<0>>
@@ -46,7 +46,7 @@ struct of_symmetric : of_matrices<Tag, 1> {
     return attributes(dims{at.count > 0 && at[0].n > 0 && at[0][0] != 0});
   }
 };
-/// 1 / (x_j - x_i), 0 on the diagonal.
+/// Returns 1 / (x_j - x_i), with 0 on the diagonal.
 template <value X>
 constexpr auto inverse_differences(X const& x) {
   auto const d = sub(as_columns_factor(x), as_rows_factor(x));
@@ -124,7 +124,7 @@ inline constexpr struct eigh_t {
   }
 } eigh{};
 
-/// Singular values [.., k], descending (`torch.linalg.svdvals`).
+/// Singular values [.., k], in descending order (`torch.linalg.svdvals`).
 inline constexpr struct svdvals_t {
   static constexpr auto op_name = "linalg_svdvals";
   template <value A>
@@ -132,7 +132,7 @@ inline constexpr struct svdvals_t {
     return bind<svdvals_t>()(a);
   }
 } svdvals{};
-/// The left singular vectors of [.., m, n] as columns, and below them the right ones: [.., m + n, k].
+/// The left singular vectors of [.., m, n] as columns, and the right ones below them: [.., m + n, k].
 inline constexpr struct singular_vectors_t {
   static constexpr auto op_name = "singular_vectors";
   template <value A>
@@ -142,7 +142,7 @@ inline constexpr struct singular_vectors_t {
 } singular_vectors{};
 
 namespace detail {
-/// The left and the right singular vectors, apart.
+/// Separates the left and the right singular vectors.
 template <value W, class S>
 constexpr auto left_and_right(W const& both, S const& sizes) {
   auto const m = on_dims([](dims const& s) { return dims{s[s.n - 2]}; }, sizes);
@@ -238,19 +238,20 @@ struct rules<singular_vectors_t> : detail::of_matrices<singular_vectors_t, 1> {
     return add(detail::times_transposed(add(detail::times(u, inner), rest_u), v), detail::times_transposed(u, rest_v));
   }
 };
-/// u [.., m, k], s [.., k] and v [.., n, k] of a = u diag(s) v^T, as a tuple (`torch.svd`). The signs of the vectors,
-/// and of equal values more, are nowhere defined; derivatives are for what does not depend on them.
+/// Returns u [.., m, k], s [.., k] and v [.., n, k] of a = u diag(s) v^T as a tuple (`torch.svd`). The signs of the
+/// vectors are undefined; for equal singular values, so is the basis of their space. Derivatives are correct for
+/// functions that do not depend on this choice.
 inline constexpr struct svd_t {
   template <value A>
   constexpr auto operator()(A const& a) const {
     auto const [u, v] = detail::left_and_right(singular_vectors(a), shape_of(a));
-    return std::make_tuple(clone(u), svdvals(a), clone(v)); // apart: both lie in one value
+    return std::make_tuple(clone(u), svdvals(a), clone(v)); // copied, because both are parts of one value
   }
 } svd{};
 
-/// The pseudoinverse [.., n, m] (`torch.linalg.pinv`): singular values that are not greater than both limits (the
-/// absolute and, times the greatest, the relative one: [.., 2]) count as 0. With a flag matrices are symmetric, of
-/// which the lower triangle is read.
+/// The pseudoinverse [.., n, m] (`torch.linalg.pinv`). `limits` [.., 2] are an absolute limit and one relative to the
+/// greatest singular value. Singular values up to the greater of both count as 0. With `symmetric`, matrices are
+/// symmetric and only the lower triangle is read.
 inline constexpr struct pseudoinverse_t {
   static constexpr auto op_name = "pseudoinverse";
   template <value A, value L, class H = ints<0>>
@@ -320,7 +321,7 @@ struct rules<pseudoinverse_t> : detail::of_matrices<pseudoinverse_t, 2> {
 };
 
 namespace detail {
-/// The relative limit under which singular values of a matrix count as 0: as many ulps as it has rows or columns.
+/// Returns the default relative limit for singular values: the dtype's epsilon times the greater of rows and columns.
 template <value A>
 constexpr double least_relative(A const& a) {
   dims const s = to_dims(shape_of(a));
@@ -329,7 +330,8 @@ constexpr double least_relative(A const& a) {
   return eps * static_cast<double>(m > n ? m : n);
 }
 } // namespace detail
-/// The pseudoinverse with numbers as limits; a negative relative one is as many ulps as a matrix has rows or columns.
+/// The pseudoinverse with numbers as limits (`torch.linalg.pinv`). A negative relative limit stands for the default: 0
+/// if an absolute limit is given, otherwise the dtype's epsilon times the greater of rows and columns.
 inline constexpr struct pinv_t : composite_operator<pinv_t> {
   static constexpr auto op_name = "linalg_pinv";
   template <value A, class H = ints<0>>

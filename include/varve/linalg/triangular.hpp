@@ -7,11 +7,11 @@
 #include <utility>
 
 /// @file
-/// Triangular systems and Cholesky's factor.
+/// Triangular systems and the Cholesky factorization.
 namespace varve {
 
-/// `solve_triangular(a, b, upper, unit)`: the x of t x = b, where t is the lower or upper triangle of a, with a
-/// diagonal of ones when `unit`; the other triangle is not read. Batches are equal. A diagonal with zeros gives
+/// `solve_triangular(a, b, upper, unit)`: solves t x = b, where t is the lower or upper triangle of a. With `unit` the
+/// diagonal of t is all ones. The other triangle is not read. Batches must be equal. Zeros on the diagonal yield
 /// infinities.
 inline constexpr struct solve_triangular_t {
   static constexpr auto op_name = "linalg_solve_triangular";
@@ -22,7 +22,7 @@ inline constexpr struct solve_triangular_t {
 } solve_triangular{};
 
 namespace detail {
-/// The part of a matrix that a triangular system reads.
+/// Returns the part of a matrix that a triangular system reads.
 template <class U, class N, value X>
 constexpr auto triangle_read(U const& upper, N const& unit, X const& x) {
   auto const inner = [&](auto const& v) {
@@ -95,8 +95,8 @@ private:
   }
 };
 
-/// The lower triangular l of a = l l^T for a symmetric positive matrix, of which the lower triangle is read
-/// (`torch.linalg.cholesky`). `value_error` when it is not positive.
+/// The lower triangular l of a = l l^T for symmetric positive definite matrices (`torch.linalg.cholesky`). Only the
+/// lower triangle is read. Throws `value_error` if a matrix is not positive definite.
 inline constexpr struct cholesky_t {
   static constexpr auto op_name = "linalg_cholesky";
   template <value A>
@@ -105,8 +105,8 @@ inline constexpr struct cholesky_t {
   }
 } cholesky{};
 
-/// For each symmetric matrix the order of the first leading minor that is not positive, or 0 (int64); constant to
-/// derivatives.
+/// For each symmetric matrix the order of the first leading minor that is not positive, or 0, as int64. Its derivative
+/// is zero.
 inline constexpr struct cholesky_info_t {
   static constexpr auto op_name = "cholesky_info";
   template <value A>
@@ -114,8 +114,8 @@ inline constexpr struct cholesky_info_t {
     return bind<cholesky_info_t>()(a);
   }
 } cholesky_info{};
-/// `cholesky` and its `cholesky_info` (int32), as a pair: a matrix that is not positive is no error, its factor is NaN
-/// (`torch.linalg.cholesky_ex`).
+/// `cholesky` and `cholesky_info` (int32), as a pair (`torch.linalg.cholesky_ex`). A matrix that is not positive
+/// definite is no error; its factor is NaN.
 inline constexpr struct cholesky_ex_t {
   template <value A>
   constexpr auto operator()(A const& a) const {

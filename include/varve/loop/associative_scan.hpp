@@ -8,12 +8,12 @@
 
 namespace varve {
 
-/// How `associative_scan` calls its function: once for many rows that lie in its arguments one behind the other, or
-/// mapped over them.
+/// How `associative_scan` calls its function: `pointwise` calls it once for many rows, which are contiguous in its
+/// arguments; `generic` maps it over the rows.
 enum class combine_mode : unsigned char { pointwise, generic };
 
 namespace detail {
-/// A mode under which no other operators than pointwise ones can be called: by its type alone, it is not run.
+/// A mode that allows pointwise operators only. It checks by types alone and is never run.
 struct pointwise_only : dispatch_mode<pointwise_only> {
   template <class Op, class... X>
   constexpr auto process(Op const& op, X const&... x) {
@@ -49,7 +49,8 @@ constexpr void require_pointwise(F const& f, T const& a) {
   if constexpr (tree_is_dynamic<T>()) require_pointwise_on_tensors(f, a);
   else (void)sizeof(with(std::declval<pointwise_only&>(), f, a, a));
 }
-/// What the function gave, if those are values like the ones it took (AS-2).
+/// Returns the result of the function if its values have the shapes and dtypes of the function's arguments; refuses it
+/// otherwise.
 template <class T, class Y>
 constexpr auto required_like(T const& a, Y const& y) {
   return tree_map(
@@ -60,7 +61,7 @@ constexpr auto required_like(T const& a, Y const& y) {
           static_assert(
               alike, "varve: associative_scan: the function must give values of the shapes and dtypes that it takes");
           if constexpr (alike) return v;
-          else return u; // told; the compiler goes on
+          else return u; // after the message the compiler goes on
         } else {
           meta const before{dtype_of(u), to_dims(shape_of(u))}, after{dtype_of(v), to_dims(shape_of(v))};
           if (!(before == after)) refuse::values_must_keep_shape_and_dtype("associative_scan", &before, &after, 1);
@@ -69,8 +70,8 @@ constexpr auto required_like(T const& a, Y const& y) {
       },
       a, y);
 }
-/// Static values as what combining makes of them, whatever it makes: seen through every transform that sees one of them
-/// or of what the function declares to capture, and in the trace that one is in.
+/// Lifts static values so that they have the types of combined values: seen through every transform that sees one of
+/// the values or a declared capture of the function, and as constants of the trace to which one belongs.
 template <class Tower, class All>
 struct lifted_to_all {
   Tower tower;
@@ -85,8 +86,8 @@ constexpr auto lift_of(All const& all) {
   auto const tower = call_with([](auto const&... v) { return tower_of<1 + leaf_level<All>()>(v...); }, all);
   return lifted_to_all<std::remove_const_t<decltype(tower)>, All>{tower, all};
 }
-/// Rows [from, to) of each value of a tree, every step-th: `bounds` gives {0, from, to, step} for its sizes and those
-/// of the value beside it.
+/// Returns rows [from, to) of each value of a tree, every step-th. `bounds` returns {0, from, to, step} for the sizes
+/// of the value and of the corresponding value in `beside`.
 template <class B, class T, class... O>
 constexpr auto rows(B bounds, T const& x, O const&... beside) {
   return tree_map(
@@ -94,7 +95,7 @@ constexpr auto rows(B bounds, T const& x, O const&... beside) {
       x, beside...);
 }
 inline constexpr auto row_count = [](dims const& s) { return dims{s[0]}; };
-/// Rows of a and b in turn; a may have one more.
+/// Interleaves the rows of a and b; a may have one row more.
 inline constexpr auto interleaved = [](auto const& a, auto const& b) {
   auto const both = [&](auto const& u) {
     auto const pairs = [](dims const& s) {
@@ -112,8 +113,8 @@ inline constexpr auto interleaved = [](auto const& a, auto const& b) {
   return choose(same_fact(on_dims(row_count, shape_of(a)), on_dims(row_count, shape_of(b))), both, one_more, a);
 };
 
-/// The scan of dimension 0: pairs of rows are combined, which is scanned; then every other row comes from its
-/// neighbour. Twice as many calls for rows as rows, in a depth of 2 log2 of their number.
+/// The scan along dimension 0. It combines pairs of rows, scans the combined rows, and then computes every other row
+/// from its neighbour. It combines at most twice as many rows as there are, in a depth of 2 log2 of their number.
 template <bool Reverse, combine_mode Mode, class F, class Lift>
 struct tree_scan {
   F const& f;
@@ -158,7 +159,7 @@ private:
     };
     auto const odd = [&](auto const& y) {
       if constexpr (lengths_are_types<T>) return (*this)(y);
-      else return of_any_length(y); // of a type that is known before it is instantiated
+      else return of_any_length(y); // a type known before the function is instantiated
     }(combine(rows(with_partner, a, b), b));
     constexpr auto head = [](dims const& e) { return Reverse ? dims{0, e[0] - 1, e[0], 1} : dims{0, 0, 1, 1}; };
     constexpr auto rest = [](dims const& e) { return Reverse ? dims{0, 0, e[0] - 1, 1} : dims{0, 1, e[0], 1}; };
@@ -186,14 +187,17 @@ private:
 };
 } // namespace detail
 
-/// `associative_scan<Dim, Reverse, Mode>(combine, xs)`: along dimension `Dim` of the values of the tree `xs`, all of
-/// one length, not 0, row k of the result is combine(... combine(combine(row 0, row 1), row 2) ..., row k), for a
-/// `combine` that is associative; `Reverse` begins with the last row. combine takes two rows, trees of the structure of
-/// xs, and gives one, of the same shapes and dtypes. It is called 2 log2(n) times instead of n, for all pairs of rows
-/// at once: `pointwise` on whole slices, which needs a combine of pointwise operators only, `generic` by `vmap`.
-/// Composed of slices, calls of combine and joins, so that every interpreter, trace and `fuse` takes it as those.
-/// Errors: a combine that gives other metadata (`shape_error`, `dtype_error`; static values: a compile error) or is not
-/// pointwise when it must be (`value_error`), lengths that differ or are 0. (AS-1..4)
+/// Computes prefix combinations, `associative_scan<Dim, Reverse, Mode>(combine, xs)`, along dimension `Dim` of the
+/// values of the tree `xs`. Row k of the result is combine(... combine(combine(row 0, row 1), row 2) ..., row k);
+/// `Reverse` begins with the last row. All values must have the same length, which must not be 0. `combine` must be
+/// associative. It receives two rows, trees of the structure of xs, and returns one with the same shapes and dtypes.
+///
+/// `combine` is called 2 log2(n) times instead of n, for many pairs of rows at once. In mode `pointwise` it is called
+/// on whole slices and may use pointwise operators only; in mode `generic` it is mapped by `vmap`. The scan consists of
+/// slices, calls of combine and joins, and every interpreter, trace and `fuse` processes these.
+///
+/// Errors: `shape_error` or `dtype_error` if combine returns other metadata (for static values a compile error);
+/// `shape_error` if lengths differ; `value_error` if a length is 0, or if combine is not pointwise in mode `pointwise`.
 ///
 ///     associative_scan<0>([](auto a, auto b) { return maximum(a, b); }, x) // running maximum
 template <int Dim = 0, bool Reverse = false, combine_mode Mode = combine_mode::pointwise, class F, class Xs>

@@ -4,19 +4,19 @@
 #include <varve/loop/scan.hpp>
 
 /// @file
-/// `scan` on tensors: operands come in packs of run-time size and the step is erased, else the rules are those of
-/// `rules<scan_t>`.
+/// `scan` on tensors. Operands come in packs of run-time size and the type of the step is erased; otherwise the rules
+/// are those of `rules<scan_t>`.
 namespace varve {
 
 namespace detail {
-/// ... by the rules of one of the three.
+/// A `boxed_scan` with the rules of one of the three loops: `scan`, `map` or `while_loop`.
 template <class Tag>
 struct boxed_loop : boxed_scan {
   using tag = Tag;
   static constexpr char const* backward_name = Tag::backward_name;
 };
 
-/// The rules of a loop, one per interpreter, from the text they share with static values.
+/// The rules of a loop, one per interpreter, instantiated from the source that they share with static values.
 template <class Tag>
 class boxed_loop_operator : public higher_order_operator {
 public:
@@ -45,7 +45,7 @@ public:
                                       "anew; draw them in the body, and carry them");
         op.condition = condition.call;
       }
-      if (auto const t = in.open_tracked(joined(x, captures)); !t.any) return op(t.primal); // nobody asks for rows
+      if (auto const t = in.open_tracked(joined(x, captures)); !t.any) return op(t.primal); // no operand is recorded
       auto const call = [&](auto const& loop, auto const&... more) {
         return rules<Tag>::grad(recording_level<>{in}, boxed_loop<Tag>{loop}, joined(more..., x, captures));
       };
@@ -64,7 +64,8 @@ private:
       auto& around = *static_cast<trace_layer*>(l.object);
       auto op = boxed_scan::of(c, nullptr);
       P real = around.reals(x), captures;
-      auto const below = [&](auto const& body) { // for the values of the trace: who runs the graph acts
+      // computes the values of the trace; the graph performs effects when it is run
+      auto const below = [&](auto const& body) {
         unacted_scope const silent;
         return around.beneath(body);
       };
@@ -80,7 +81,7 @@ private:
       if (op.condition) op.condition = traced(op.condition, first, captures, around.hidden + 1, {}, &around).call;
       P all = x;
       for (auto const& t : captures) {
-        if (around.is_mode() && t.has_history() && is_grad_enabled()) // recorded calls have given them as operands
+        if (around.is_mode() && t.has_history() && is_grad_enabled()) // recorded calls have passed them as operands
           detail::refuse_eager_gradient("the function of an operator", l.kind->name);
         all.push_back(t);
         real.push_back(around.real(t));
@@ -118,7 +119,7 @@ private:
       return r;
     }
   };
-  /// What a loop over no rows gives, without one: a program has these lengths only.
+  /// Returns the results of a loop over no rows, without a loop: they are valid for a program with these lengths only.
   template <class P>
   static P of_no_step(boxed_scan const& op, P const& x, P const& like) {
     using T = std::remove_cvref_t<decltype(x[0])>;
@@ -136,13 +137,13 @@ private:
     impl<decltype(f), layer&>(kind, f);
   }
 };
-/// The operator of a tag.
+/// Returns the boxed operator of a tag.
 template <class Tag>
 higher_order_operator& loop_operator();
 #if VARVE_DEFINES
 template <class Tag>
 higher_order_operator& loop_operator() {
-  static auto* const op = new boxed_loop_operator<Tag>; // outlives every call
+  static auto* const op = new boxed_loop_operator<Tag>; // never destroyed, so that it outlives every call
   (void)&known_from_start<&loop_operator<Tag>>;
   return *op;
 }
@@ -152,7 +153,7 @@ higher_order_operator& scan_operator() {
 }
 #endif
 
-/// A tree like another, with leaves taken from a pack; none stays none.
+/// Returns a tree like another, with leaves from a pack; `none` stays `none`.
 template <class T>
 auto filled(T const& like, boxed_args const& leaves, int& at) {
   return tree_map(
@@ -162,7 +163,7 @@ auto filled(T const& like, boxed_args const& leaves, int& at) {
       },
       like);
 }
-/// A tree of tensors from one of values; none stays none.
+/// Converts a tree of values to a tree of tensors; `none` stays `none`.
 template <class T>
 auto as_tensors(T const& tree) {
   return tree_map(
@@ -172,8 +173,8 @@ auto as_tensors(T const& tree) {
       },
       tree);
 }
-/// How many steps `scan` or `map` makes of the values that are walked through, operands behind the `carried` ones; all
-/// must have that many rows. `given`: of the first one, or a number of steps alone.
+/// Returns the number of steps of `scan` or `map`. The operands after the `carried` ones are walked through and must
+/// all have `given` rows. `given` is the number of rows of the first of them, or the given number of steps.
 extent steps_of(char const* who, boxed_args const& x, bool carries, int carried, extent given);
 template <int Dim, class F, class Init, class Xs>
 auto scan_on_tensors(F const& f, Init const& init, Xs const& xs, bool reverse) {
@@ -200,8 +201,7 @@ auto scan_on_tensors(F const& f, Init const& init, Xs const& xs, bool reverse) {
   using Y = decltype(call(carried, walked, captured));
   static_assert(gives_pair<Y>,
                 "varve: scan: the step must give a std::pair: what is carried on, and the outputs (or varve::none)");
-  decltype(as_tensors(
-      std::declval<typename Y::second_type>())) outputs{}; // what the step gave last: the structure of the outputs
+  decltype(as_tensors(std::declval<typename Y::second_type>())) outputs{}; // the last ones: for the structure
   boxed_args x = flatten(carried);
   int const c = x.size();
   if constexpr (!is_steps<Xs>) x = joined(x, flatten(walked));

@@ -18,21 +18,22 @@ namespace detail {
 template <class = void>
 higher_order_operator& scan_operator();
 
-/// A loop with its functions; calling it lowers from the layer `self`. Of what it is and ends see `scan_call`.
+/// A loop with its functions. Calling it continues below the layer `self`. `scan_call` describes the kinds of loops and
+/// how they end.
 struct boxed_scan {
   using tag = scan_t;
   higher_order_operator* op;
   boxed_function f;
-  boxed_function condition; // none: it ends behind a row
+  boxed_function condition; // none: the loop ends after the last row
   int carried, scanned;
   bool reverse, counted;
   extent length;
   bool outputs;
   layer* self = nullptr;
-  /// The step without the state of the generator, where that is the first value carried.
+  /// The step without the generator state, if that state is the first carried value.
   boxed_function bare{};
   used_results used{};
-  list<std::uint64_t> reach{}; // of the step, if it is a graph: `reached_inputs`
+  list<std::uint64_t> reach{}; // of the step if it is a graph: `reached_inputs`
 
   static boxed_scan of(boxed_hop const& c, layer* self) {
     dims const &how = c.at[0], &size = c.at[1];
@@ -49,7 +50,7 @@ struct boxed_scan {
   }
   attributes at() const { return attributes(dims{carried, scanned, reverse, counted}, dims{length, outputs}); }
   std::vector<boxed_function> functions() const { return condition ? std::vector{f, condition} : std::vector{f}; }
-  /// One that carries something is no `map`.
+  /// Returns a loop with other functions and counts. A `map` that then carries something becomes a `scan`.
   template <class = void>
   boxed_scan with(boxed_function g, int c, int x, bool backwards) const {
     return with(std::move(g), c, x, backwards, condition);
@@ -63,17 +64,17 @@ struct boxed_scan {
     r.used = {}, r.reach = {};
     return r;
   }
-  /// What is made of a function that keeps no values keeps none.
+  /// Returns `made` as a function that stores no values if the original function stores none.
   static boxed_function alike(boxed_function const& of, boxed_function made) {
     return made && of.holds<closed_function>() ? boxed_function(closed_function{std::move(made)}) : made;
   }
-  /// The loop that carries the state of the generator in front.
+  /// Returns the loop that carries the generator state in front.
   template <class B = boxed_function>
   boxed_scan drawing() const {
     boxed_scan r = with(drawing_fn{f}, carried + 1, scanned, reverse,
                         condition ? B(condition_behind_count<B>{condition}) : condition);
     r.bare = f;
-    r.reach.push_back(0); // by the state of the generator nothing is differentiated
+    r.reach.push_back(0); // no derivative by the generator state
     for (auto const of : reach) r.reach.push_back(of << 1);
     return r;
   }
@@ -108,9 +109,9 @@ struct boxed_scan {
     if (bare) r.bare = step_without_count<B, int>{bare, carried - 1};
     return r;
   }
-  /// Told which results have cotangents: those that later steps have for what is carried count too.
+  /// Completes the set of results that have cotangents: later steps also supply cotangents for carried values.
   void close_used() { used = used.in_steps(carried, reach); }
-  /// Does an operand have a cotangent then?
+  /// True if an operand can have a cotangent, given the used results.
   bool reaches(int operand) const {
     return reach.empty() || (operand < carried && used[operand]) || used.reach(reach, operand);
   }
@@ -164,12 +165,12 @@ struct boxed_scan {
     return boxed_forms::call_below(self, boxed_hop{op, functions(), at()}, first, packs...);
   }
 
-  /// How many rows there are to walk through, or to fill; 0 while only the steps will tell.
+  /// Returns the number of rows to walk through or to fill, or 0 if only running the steps determines it.
   template <class P>
   extent rows(P const& x) const {
     return length > 0 || !scanned ? length : x[carried].sizes()[0];
   }
-  /// The operands of one step.
+  /// Returns the operands of one step.
   template <class P>
   P operands_of_step(P const& x, index_t row) const {
     using T = std::remove_cvref_t<decltype(x[0])>;
@@ -178,11 +179,12 @@ struct boxed_scan {
       T const& v = x[k];
       if (k >= carried + scanned) r.push_back(v);
       else if (!(v.sizes()[0] == 0)) r.push_back(T(select(v, 0, row)));
-      else r.push_back(T(varve::full(v.sizes().sub(1, v.dim()), 0, v.dtype()))); // no row, of a loop that makes no step
+      // the loop has no rows and makes no step
+      else r.push_back(T(varve::full(v.sizes().sub(1, v.dim()), 0, v.dtype())));
     }
     return r;
   }
-  /// The lanes of some (undefined: all) that make a first step, where that differs from lane to lane.
+  /// Returns those of the given lanes (undefined = all) that make a first step, if that differs between lanes.
   template <class P>
   P going(std::remove_cvref_t<decltype(std::declval<P>()[0])> const& lanes, P const& step) const {
     bool maps = false;
@@ -190,7 +192,7 @@ struct boxed_scan {
       maps = maps || l->kind->role == layer_role::vmap;
     return P(condition && maps ? lanes_where(lanes, condition(step)[0]) : lanes);
   }
-  /// The loop itself.
+  /// Runs the loop.
   template <class P>
   P run(P const& x) const {
     using T = std::remove_cvref_t<decltype(x[0])>;
@@ -209,7 +211,7 @@ struct boxed_scan {
       if (y.size() > carried) all.push_back(part(y, carried, y.size()));
     }
     P r;
-    for (auto const& t : now) { // no result is an operand, or another result
+    for (auto const& t : now) { // no result may be an operand or another result
       bool alias = false;
       for (auto const& o : x) alias = alias || t.shares_storage(o);
       for (auto const& o : r) alias = alias || t.shares_storage(o);
@@ -230,7 +232,7 @@ struct boxed_scan {
     return r;
   }
 
-  /// Calls a function that may not write into its operands.
+  /// Calls a function and refuses it if it writes into its operands.
   template <class P>
   P unwritten(boxed_function const& g, P const& x) const {
     std::vector<dependent<std::uint32_t, P>> versions;
@@ -245,13 +247,14 @@ struct boxed_scan {
   }
 
 private:
-  /// A step that no loop makes, for the shapes of its outputs: on copies, and it draws nothing.
+  /// Runs a step to find the shapes of its outputs when the loop makes no step. It works on copies and restores the
+  /// generator.
   template <class P>
   P not_made(P const& x) const {
     generator_guard const as_before(default_generator);
     return f(tree_map([](auto const& t) { return std::remove_cvref_t<decltype(t)>(clone(t)); }, x));
   }
-  /// Whether another step is to follow k of them.
+  /// Returns whether another step follows after k steps.
   template <class P>
   bool goes_on(index_t k, P const& x, P const& now) const {
     P const go = unwritten(condition, joined(now, part(x, carried, x.size())));

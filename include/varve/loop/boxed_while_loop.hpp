@@ -4,8 +4,8 @@
 #include <varve/loop/while_loop.hpp>
 
 /// @file
-/// `while_loop` on tensors: operands come in packs of run-time size and the functions are erased, else the rules are
-/// those of `rules<while_loop_t>`.
+/// `while_loop` on tensors. Operands come in packs of run-time size and the types of the functions are erased;
+/// otherwise the rules are those of `rules<while_loop_t>`.
 namespace varve {
 
 namespace detail {

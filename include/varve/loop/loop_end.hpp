@@ -5,14 +5,15 @@
 #include <varve/op/amax.hpp>
 
 /// @file
-/// When a loop over static or traced values ends. It is what tells `scan` and `map` from `while_loop`, and what each
-/// interpreter makes of it.
+/// When a loop over static or traced values ends. This distinguishes `scan` and `map` from `while_loop`, and each
+/// interpreter transforms it.
+///
+/// The functions that rules derive from a loop's condition take packs in the order (carried..., captured...) and return
+/// a pack of one value.
 namespace varve::detail {
 
-/// The functions that rules make of a loop's condition: all take packs in the order (carried..., captured...) and give
-/// a pack of one.
-/// ... on values and tangents side by side; `f` takes first all values, then all tangents, and gives both of its
-/// result.
+/// A loop's condition on values and tangents side by side. `f` takes first all values, then all tangents, and returns
+/// both for its result; the tangents are dropped.
 template <class F, class C>
 struct dual_condition {
   F f;
@@ -25,7 +26,7 @@ struct dual_condition {
     return part(y, n - n, half(n));
   }
 };
-/// ... behind a count of the steps.
+/// A loop's condition that skips the first operand, which counts the steps.
 template <class F>
 struct condition_behind_count {
   [[no_unique_address]] F f;
@@ -36,7 +37,7 @@ struct condition_behind_count {
     return spread(f, part(p, one_of(n), n));
   }
 };
-/// ... in the lanes for which a last captured value holds.
+/// A loop's condition in the lanes in which the last captured value holds; false in other lanes.
 template <class F>
 struct condition_of_lanes {
   [[no_unique_address]] F f;
@@ -49,7 +50,7 @@ struct condition_of_lanes {
                     spread(f, part(p, n - n, last)));
   }
 };
-/// ... of which one lane at least says yes; the lanes are dimension 0.
+/// A loop's condition that is true if it is true in at least one lane. Lanes are dimension 0.
 template <class F>
 struct some_lane {
   F f;
@@ -59,7 +60,7 @@ struct some_lane {
   }
 };
 
-/// Behind the last row; or, `Counted`, after as many as the first captured value says.
+/// The end of a loop after the last row or, if `Counted`, after the number of rows in the first captured value.
 template <bool Counted>
 struct after_rows {
   static constexpr bool open = false, counted = Counted;
@@ -76,7 +77,7 @@ struct after_rows {
     return *this;
   }
 };
-/// When a function of what is carried and captured no longer gives true.
+/// The end of a loop when a function of the carried and captured values no longer returns true.
 template <class F>
 struct unless_true {
   static constexpr bool open = true, counted = false;

@@ -15,8 +15,8 @@ struct map_t {
   static constexpr hop_signature signature{"(GraphModule f, Tensor[] xs, Tensor[] pos_args) -> Tensor[]", &lengths};
 };
 
-/// A `map` is a `scan` that carries nothing, and so are its mapped form and its derivatives; what its pullback carries
-/// are the sums of the cotangents of `args`, so that it is a `scan` where there are any.
+/// The rules of `map`, which is a `scan` that carries nothing; so are its mapped form and its derivatives. Its pullback
+/// carries the sums of the cotangents of `args` and is a `scan` if there are any.
 template <>
 struct rules<map_t> : rules<scan_t> {};
 
@@ -32,13 +32,15 @@ struct map_step {
 };
 } // namespace detail
 
-/// `map(f, xs, args...)`: calls `f(x, args...)` for every row (dimension 0) of the values of the tree `xs`, which must
-/// be of one length, not 0; args, trees of values, are the same for every row. f gives a tree of values, in which
-/// leaves may be `none`; the results are stacked along a new dimension 0. Unlike `vmap` it runs row after row, in the
-/// memory of one. Every interpreter is given the call whole; its gradient is a loop over the rows that adds up the
-/// gradients of args. Values of transforms that f captures come in as args or by `closure(f, captured...)`. Traced, it
-/// is one node with one function; `fuse` makes it a loop. Errors: lengths that differ, on static values also 0, on
-/// tensors also an f that writes into its operands. (MP-1..4)
+/// Calls `f(x, args...)` for every row x (dimension 0) of the values of the tree `xs`. All values must have the same
+/// length, which must not be 0. The args are trees of values and the same for every row. f returns a tree of values, in
+/// which leaves may be `none`; the results are stacked along a new dimension 0. Unlike `vmap` it runs row after row, in
+/// the memory of one row.
+///
+/// Every interpreter receives the call as a whole. The gradient is a loop over the rows that sums the gradients of
+/// args. If f uses values of transforms, pass them as args or by `closure(f, captured...)`. A trace records one node
+/// with one function; `fuse` generates a loop. Errors: lengths that differ; on static values also a length of 0; on
+/// tensors also an f that writes into its operands.
 ///
 ///     map([](auto row, auto w) { return dot(row, w); }, x, w) // a matrix times a vector
 template <class F, class Xs, class... A>

@@ -18,9 +18,10 @@ struct scan_t {
       &lengths};
 };
 
-/// How each interpreter takes a loop: each hands down another one, of more values. One text for both worlds, `scan`,
-/// `map` and, but for its gradient, `while_loop`. Operands: what is carried, what is walked through (dimension 0), what
-/// the step captures. Results: what was carried at the end, and the outputs of all steps.
+/// How each interpreter processes a loop: it passes on another loop over more values. Static values and tensors share
+/// this source, for `scan`, `map` and, except for its gradient, `while_loop`. Operands are the carried values, the
+/// values walked through (dimension 0), and the captures of the step. Results are the final carried values and the
+/// outputs of all steps.
 template <>
 struct rules<scan_t> {
   template <class I, class Op, class... V>
@@ -45,7 +46,7 @@ struct rules<scan_t> {
           detail::joined(detail::part(y, c, at), detail::part(y, end, end + outputs)));
     }(in.open_dual(v)...);
   }
-  /// The carried values before each step are kept.
+  /// Stores the carried values before each step for reverse mode.
   template <class I, class Op, class... V>
   static constexpr auto grad(I const& in, Op const& op, V const&... v) {
     return [&](auto const&... t) {
@@ -57,7 +58,7 @@ struct rules<scan_t> {
       return in.record_hop(in, op, detail::part(y, zero, results), detail::part(y, results, n), t...);
     }(in.open_tracked(v)...);
   }
-  /// Cotangents of all operands: a scan the other way.
+  /// Computes the cotangents of all operands by a scan in the other direction.
   template <class Op, class S, class P, class... G>
   static constexpr auto pull(Op const& op, S const& saved, P const& operands, G const&... g) {
     auto const all = detail::pack(g...);
@@ -76,8 +77,8 @@ struct rules<scan_t> {
                                         detail::part(all, c, results), captured);
     return detail::joined(detail::part(r, zero, c), detail::part(r, c + v, c + v + x), detail::part(r, c, c + v));
   }
-  /// Whatever is carried becomes mapped; the mapped dimension of what is walked through goes behind the one that is
-  /// walked. Where lanes end at rows of their own, all walk to the last of them.
+  /// Maps all carried values. The mapped dimension of a value walked through becomes its second dimension, after the
+  /// one that is walked. If lanes end at different rows, all walk to the last of these rows.
   template <class I, class Op, class... V>
   static constexpr auto vmap(I const& in, Op const& op, V const&... v) {
     return choose(
@@ -155,27 +156,31 @@ constexpr auto scan_of_values(F const& f, Init const& init, Xs const& xs, bool r
   }
 }
 
-/// ... in segments: defined in scan_in_segments.hpp.
+/// Runs `scan` in segments. Defined in scan_in_segments.hpp.
 template <index_t Segment, class F, class Init, class Xs>
 constexpr auto scan_in_segments(F const& f, Init const& init, Xs const& xs, bool reverse);
-/// The door to the boxed operator: defined in boxed_scan.hpp.
+/// Runs `scan` by the boxed operator. Defined in boxed_scan.hpp.
 template <int Dim, class F, class Init, class Xs>
 auto scan_on_tensors(F const& f, Init const& init, Xs const& xs, bool reverse);
 } // namespace detail
 
-/// The number of steps in a segment of a `scan` chosen as the root of the number of all.
+/// A segment length for `scan`: the square root of the number of steps.
 inline constexpr index_t sqrt_segments = -1;
 
-/// `auto [carry, ys] = scan(f, init, xs)`: walks through dimension `Dim` of the values of the tree `xs`, calling
-/// `f(carry, x)` with what is carried, at first `init`, and one row of each; f gives the pair of what is carried on, a
-/// tree of the structure, shapes and dtypes of `init`, and a tree of outputs (or `none`), which are stacked along a new
-/// dimension 0. `reverse` walks from the end; outputs then stand where their rows do. `steps<n>` for `xs` only counts
-/// (`step_count(n)` on tensors). Every interpreter is given the call whole; under reverse mode the carried values of
-/// all steps are kept, and a scan the other way pulls through them. With `Segment` = k, those before every k-th step
-/// only, and each segment is run again when the gradient comes to it: n / k + k of them at once; `sqrt_segments`
-/// chooses k = √n. Values of transforms that f captures come in by `closure(f, captured...)`. Traced, it is one node
-/// with one function; `fuse` makes it a loop. Errors: a step that gives other structures, shapes or dtypes than it
-/// took, lengths that differ, on static values also 0, on tensors also a step that writes into its operands. (SC-1..4)
+/// Walks through dimension `Dim` of the values of the tree `xs`: `auto [carry, ys] = scan(f, init, xs)`. Each step
+/// calls `f(carry, x)` with the carried values, at first `init`, and one row of each value. f returns a pair: the next
+/// carried values, a tree with the structure, shapes and dtypes of `init`, and a tree of outputs (or `none`). Outputs
+/// are stacked along a new dimension 0. `reverse` walks from the end; an output then has the index of its row.
+/// `steps<n>` in place of `xs` only counts (`step_count(n)` on tensors).
+///
+/// Every interpreter receives the call as a whole. Reverse mode stores the carried values of all steps, and a scan in
+/// the other direction pulls back through them. With `Segment` = k it stores only those before every k-th step, and
+/// runs each segment again during the backward pass: at most n / k + k carried values are stored at once.
+/// `sqrt_segments` chooses k = √n. If f uses values of transforms, pass them by `closure(f, captured...)`. A trace
+/// records one node with one function; `fuse` generates a loop.
+///
+/// Errors: a step that returns other structures, shapes or dtypes than it received; lengths that differ; on static
+/// values also a length of 0; on tensors also a step that writes into its operands.
 template <int Dim = 0, index_t Segment = 0, class F, class Init, class Xs>
 constexpr auto scan(F const& f, Init const& init, Xs const& xs, bool reverse = false) {
   static_assert(!std::is_same_v<Init, std::tuple<>>,

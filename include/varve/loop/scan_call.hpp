@@ -8,9 +8,9 @@
 /// @file
 /// Loops over static and traced values, as interpreters process them: `scan`, `map` and `while_loop`.
 ///
-/// There is one loop with three names: `scan_call` here, `boxed_scan` on tensors. One that carries nothing is a `map`,
-/// one with a condition (`loop_end.hpp`) a `while_loop`. Rules are written on packs (`hop/pack.hpp`), and every rule
-/// hands down another loop.
+/// There is one loop with three names: `scan_call` here, `boxed_scan` on tensors. A loop that carries nothing is a
+/// `map`; a loop with a condition (`loop_end.hpp`) is a `while_loop`. Rules are written on packs (`hop/pack.hpp`), and
+/// every rule passes on another loop.
 namespace varve {
 
 struct scan_t;
@@ -32,7 +32,7 @@ struct rows_of<array<T, N, D...>> {
     for (index_t k = 0; k < array<T, D...>::count; ++k) a.data[i * array<T, D...>::count + k] = data_of(r)[k];
   }
 };
-/// `N` rows like a value.
+/// The type of `N` rows, each like a value of type `V`.
 template <index_t N, class V>
 struct stack_of_rows {
   using type = array<V, N>;
@@ -41,16 +41,16 @@ template <index_t N, class T, index_t... D>
 struct stack_of_rows<N, array<T, D...>> {
   using type = array<T, N, D...>;
 };
-/// Does a transform see any value of a pack?
+/// True if a transform sees any value of a pack.
 template <class Pack>
 inline constexpr bool some_seen = false;
 template <class... V>
 inline constexpr bool some_seen<std::tuple<V...>> = top_level<V...> > 0;
 } // namespace detail
 
-/// A loop with its step: `f` maps (carried..., rows..., captured...) to the tuple (carried..., outputs...). It has `C`
-/// carried operands, walks through `X`, makes at most `N` steps (0: any number) and ends when `End` says. One without a
-/// condition is a `scan`, or a `map` when it carries nothing.
+/// A loop with its step. `f` maps (carried..., rows..., captured...) to the tuple (carried..., outputs...). The loop
+/// has `C` carried operands, walks through `X` operands, makes at most `N` steps (0: any number) and ends as `End`
+/// says. Without a condition it is a `scan`, or a `map` if it carries nothing.
 template <class F, class C, class X, class N, class End = detail::after_rows<false>>
 struct scan_call {
   using tag = std::conditional_t<End::open, while_loop_t, std::conditional_t<C::value == 0, map_t, scan_t>>;
@@ -73,7 +73,7 @@ struct scan_call {
   constexpr auto with(G const& g, C2 const& c, X2 const& x, bool backwards, E const& e) const {
     return scan_call<G, C2, X2, N, E>{g, c, x, length, backwards, e};
   }
-  // What the rules are written in; tensors have their own forms.
+  // The forms in which the rules are written; tensors have their own.
   template <class I>
   constexpr auto on_duals(I const& in) const {
     using dual = detail::scan_dual<detail::dual_fn<I, F>, C, X>;
@@ -84,34 +84,35 @@ struct scan_call {
   constexpr auto reentering(I const& in) const {
     return with(detail::reentering_fn<I, F>{in, f}, carried, scanned, reverse, end.reentering(in));
   }
-  /// The loop that counts its steps and keeps what it carried before each.
+  /// Returns the loop that counts its steps and stores the carried values before each.
   constexpr auto saving() const {
     constexpr bool bounded = !std::is_same_v<N, ints<0>>;
     static_assert(bounded, "varve: while_loop: reverse mode keeps what is carried at every step; say how many steps "
                            "there are at most: while_loop<100>(...)");
     using step = detail::counting_step<detail::scan_saving<F, C>>;
-    using room = std::conditional_t<bounded, N, ints<1000>>; // without a bound that was told, and the compiler goes on
+    using room = std::conditional_t<bounded, N, ints<1000>>; // after the message the compiler goes on
     using ends = decltype(end.behind_count());
     return scan_call<step, decltype(carried + detail::count_t<1>{}), X, room, ends>{
         step{{f, carried}}, {}, {}, room{}, reverse, end.behind_count()};
   }
-  /// The loop that goes on only in lanes for which a last captured value holds.
+  /// Returns the loop that continues only in lanes in which the last captured value holds.
   constexpr auto for_lanes() const {
     using step = detail::step_without_last<F>;
     return with(step{f}, carried, scanned, reverse, end.for_lanes());
   }
-  /// The call at the level that is at work (tensors: instead of below it).
+  /// Returns the call at the current level (on tensors: instead of below it).
   constexpr auto const& here() const { return *this; }
   static constexpr std::tuple<index_t> no_steps() { return {0}; }
-  /// The loop over as many rows as it is told.
+  /// Returns the loop over a number of rows that is an operand.
   constexpr auto over_count() const {
     using step = detail::step_without_count<F, C>;
     auto r = with(step{f, carried}, carried, scanned, reverse, detail::after_rows<true>{});
     r.used = used, r.watch = watch;
     return r;
   }
-  /// Told which results have cotangents: those count too that later steps have for what is carried. What reaches what
-  /// a run of the pullback tells, whose results nobody takes; of a trace it is repeated, since it shows one step.
+  /// Completes the set of results that have cotangents: later steps also supply cotangents for carried values. A run of
+  /// the pullback, whose results are discarded, finds which operands are reached. In a trace it is repeated until
+  /// nothing changes, because one run shows one step only.
   template <class S, class P, class... G>
   constexpr void close_used(S const& saved, P const& operands, G const&... g) {
     if constexpr (C::value > 0) {
@@ -126,9 +127,10 @@ struct scan_call {
       }
     }
   }
-  /// Does an operand have a cotangent then?
+  /// True if an operand can have a cotangent, given the used results.
   constexpr bool reaches(int operand) const {
-    constexpr int counts = End::open ? 1 : 0; // of a while_loop the pullback is given the count behind what is carried
+    // the pullback of a while_loop receives the count after the carried values
+    constexpr int counts = End::open ? 1 : 0;
     return operand < C::value ? used[operand] : reached[operand + counts];
   }
   template <class... V>
@@ -144,18 +146,18 @@ struct scan_call {
     if constexpr (detail::static_and_not_floating<V>()) return v;
     else return close(v);
   }
-  /// Do the lanes of a mapped call end at rows of their own?
+  /// True if the lanes of a mapped call end at different rows.
   template <class I, class... V>
   static constexpr auto ends_apart(I const& in, V const&... v) {
     if constexpr (End::counted) return in.is_mapped(nth<C::value + X::value>(v...));
     else return std::false_type{};
   }
-  /// The greatest of their counts.
+  /// Returns the greatest number of steps of all lanes.
   template <class I, class... V>
   constexpr auto most_steps(I const& in, V const&... v) const {
     return amax(in.open_batched(nth<C::value + X::value>(v...)).value, axis<0>);
   }
-  /// 0, 1, ..., n - 1, to be walked through.
+  /// Returns 0, 1, ..., n - 1 as an operand to walk through.
   template <class... V>
   constexpr auto row_numbers(V const&...) const {
     array<index_t, N::to_dims()[0]> r{};

@@ -5,12 +5,12 @@
 #include <varve/op/slice.hpp>
 
 /// @file
-/// A long `scan` as a scan of scans: reverse mode keeps what is carried between segments, and runs a segment again when
-/// it comes to it.
+/// A long `scan` as a scan of scans. Reverse mode stores the carried values between segments only, and runs a segment
+/// again when the backward pass reaches it.
 namespace varve {
 
 namespace detail {
-/// {rows before the first whole segment, segments, steps in each}.
+/// Returns {rows before the first whole segment, segments, steps in each}.
 inline constexpr auto segments_of = [](dims const& length, dims const& steps) {
   index_t const n = length[0];
   index_t k = steps[0];
@@ -36,7 +36,7 @@ struct segment_step {
     return scan(closure(f, captured...), carried, rows, reverse);
   }
 };
-/// ... that walks through nothing.
+/// One segment as a step, for a scan that walks through nothing.
 template <class F, class N>
 struct counted_segment_step {
   [[no_unique_address]] F f;
@@ -46,14 +46,14 @@ struct counted_segment_step {
     return scan(closure(f, captured...), carried, steps);
   }
 };
-/// `f(tree)` for trees of outputs; none stays none.
+/// Maps `f` over trees of outputs; `none` stays `none`.
 template <class F, class T, class... R>
 constexpr auto map_outputs(F const& f, T const& t, R const&... r) {
   if constexpr (is_none<T>) return none;
   else return tree_map(f, t, r...);
 }
 
-/// The rows before the first whole segment.
+/// Returns the rows before the first whole segment.
 template <class Xs, class Split>
 constexpr auto rows_before_segments(Xs const& xs, Split const& split) {
   return tree_map(
@@ -62,7 +62,7 @@ constexpr auto rows_before_segments(Xs const& xs, Split const& split) {
       },
       xs);
 }
-/// The other rows: a dimension of segments in front of that of the rows in each.
+/// Returns the rows of the whole segments, with a dimension of segments in front of that of the rows in each.
 template <class Xs, class Split, class Length>
 constexpr auto rows_by_segments(Xs const& xs, Split const& split, Length const& length) {
   return tree_map(

@@ -8,11 +8,11 @@
 #include <varve/trace/region.hpp>
 
 /// @file
-/// The step functions that the rules of `scan` make of a step: all take packs in the order (carried, rows, captured)
-/// and give them in the order (carried, outputs).
+/// The step functions that the rules of `scan` derive from a step. All take packs in the order (carried, rows,
+/// captured) and return packs in the order (carried, outputs).
 namespace varve::detail {
 
-/// ... which also gives the carried values it was called with.
+/// A step that also returns the carried values with which it was called.
 template <class F, class C>
 struct scan_saving {
   [[no_unique_address]] F f;
@@ -23,8 +23,8 @@ struct scan_saving {
     return joined(spread(f, p), part(p, carried - carried, carried));
   }
 };
-/// All values, then all tangents, of operands that come as (carried, their tangents, rows, their tangents, captured,
-/// their tangents).
+/// Returns all values, then all tangents, of operands in the order (carried, their tangents, rows, their tangents,
+/// captured, their tangents).
 template <class P, class C, class X>
 constexpr auto duals_apart(P const& p, C const& c, X const& x) {
   auto const zero = c - c;
@@ -35,7 +35,7 @@ constexpr auto duals_apart(P const& p, C const& c, X const& x) {
   return joined(part(p, zero, c), part(p, at, at + x), part(p, captured, middle), part(p, c, at),
                 part(p, at + x, captured), part(p, middle, n));
 }
-/// ... on values and tangents side by side; `f` takes and gives first all values, then all tangents.
+/// A step on values and tangents side by side. `f` takes and returns first all values, then all tangents.
 template <class F, class C, class X>
 struct scan_dual {
   F f;
@@ -50,9 +50,9 @@ struct scan_dual {
     return joined(part(y, zero, c), part(y, m, m + c), part(y, c, m), part(y, m + c, m + m));
   }
 };
-/// ... backwards: carried are the cotangents of what is carried and those of what is captured, rows the carried values
-/// before each step, the rows and the cotangents of the outputs. `f` takes operands and cotangents of the results, and
-/// gives cotangents of the operands.
+/// A step of the pullback, which runs backwards. It carries the cotangents of the carried values and those of the
+/// captured ones. Its rows are the carried values before each step, the rows, and the cotangents of the outputs. `f`
+/// takes operands and cotangents of the results, and returns cotangents of the operands.
 template <class F, class C, class X, class V>
 struct scan_pull {
   F f;
@@ -76,7 +76,7 @@ struct scan_pull {
   }
 };
 
-/// ... which counts the steps in a first carried value.
+/// A step that counts the steps in its first carried value.
 template <class F>
 struct counting_step {
   [[no_unique_address]] F f;
@@ -89,18 +89,18 @@ struct counting_step {
                   spread(f, part(p, one, n)));
   }
 };
-/// ... given the number of steps as a first captured value, which it does not read.
+/// A step that receives the number of steps as its first captured value and does not read it.
 template <class F, class At>
 struct step_without_count {
   [[no_unique_address]] F f;
-  [[no_unique_address]] At count; // where it stands
+  [[no_unique_address]] At count; // its position
   template <class... V>
   constexpr auto operator()(V const&... v) const {
     auto const p = pack(v...);
     return spread(f, joined(part(p, count - count, count), part(p, count + one_of(count), count_of(p))));
   }
 };
-/// ... given a last captured value that it does not read.
+/// A step that receives a last captured value and does not read it.
 template <class F>
 struct step_without_last {
   [[no_unique_address]] F f;
@@ -111,8 +111,9 @@ struct step_without_last {
     return spread(f, part(p, n - n, n - one_of(n)));
   }
 };
-/// ... of lanes that end at different rows. Behind the rows it is given the number of the row, the most steps of any
-/// lane, and those of its own: once these are done, what is carried stays, and outputs are 0.
+/// A step of lanes that end at different rows. After the rows it receives the row number, the greatest number of steps
+/// of all lanes, and the number of steps of its lane. When a lane is finished, its carried values stay and its outputs
+/// are 0.
 template <class F, class C, class X>
 struct ending_step {
   [[no_unique_address]] F f;
@@ -133,8 +134,8 @@ struct ending_step {
                            part(y, carried, count_of(y))));
   }
 };
-/// Refuses a body that gives values of other shapes and dtypes than it took, which `where` would broadcast and promote.
-/// Static ones are the compiler's to refuse.
+/// Refuses a body that returns values of other shapes or dtypes than it received; `where` would broadcast and promote
+/// them. For static values the compiler checks this.
 template <class P, class Q>
 constexpr void require_kept(P const& before, Q const& now) {
   list<meta> took, gave;
@@ -151,7 +152,7 @@ constexpr void require_kept(P const& before, Q const& now) {
   if (!same)
     refuse::values_must_keep_shape_and_dtype("while_loop", took.data(), gave.data(), static_cast<int>(took.size()));
 }
-/// ... of lanes of which some are done: these keep what they carry.
+/// A step of lanes of which some are finished: these keep their carried values.
 template <class W, class F, class C>
 struct keeping_step {
   [[no_unique_address]] W condition;

@@ -5,16 +5,16 @@
 #include <varve/transform/closure.hpp>
 
 /// @file
-/// Between the trees that users write loops with and the flat values that interpreters see.
+/// Conversions between the trees of values in users' loops and the flat values that interpreters process.
 namespace varve {
 
-/// A number of steps, for a `scan` that walks through nothing: `scan(f, init, steps<100>)` calls `f(carried)`.
+/// A number of steps for a `scan` that walks through nothing: `scan(f, init, steps<100>)` calls `f(carried)`.
 template <index_t N>
 struct steps_t {};
 template <index_t N>
 inline constexpr steps_t<N> steps{};
 
-/// ... known at run time only.
+/// A number of steps for a `scan` that walks through nothing, known at run time only.
 struct step_count {
   constexpr explicit step_count(index_t k) : n(k) {}
   index_t n;
@@ -45,8 +45,9 @@ inline constexpr auto axis_to_front = [](dims const& s, dims const& axis) {
 inline constexpr auto without_first = [](dims const& s, dims const& drop) {
   return s.sub(static_cast<int>(drop[0]), s.n);
 };
-/// A static value of the logical shape and dtype of another, without the first dimension when it is a row: as types, to
-/// ask a step for the structure of its result. (Functions, since clang 14 does not survive lambdas within decltype.)
+/// Returns a static value with the logical shape and dtype of another, without the first dimension if it is a row. Only
+/// its type is used, to find the structure of a step's result. These are functions because clang 14 crashes on lambdas
+/// within decltype.
 template <bool Row, class V>
 constexpr auto alike(V const& v) {
   if constexpr (is_ints<decltype(shape_of(v))>) {
@@ -71,7 +72,7 @@ constexpr void same_lengths(char const* who, N const& n, std::tuple<V...> const&
   auto const check = [&](auto const& v) {
     if (walked_size(to_dims(shape_of(v)))[0] != length) refuse::lengths_differ(who, dims{length}, to_dims(shape_of(v)));
   };
-  [&]<std::size_t... K>(std::index_sequence<K...>) { // not through apply: messages of compilers stay short
+  [&]<std::size_t... K>(std::index_sequence<K...>) { // without std::apply, so that compiler messages stay short
     (
         [&] {
           if constexpr (is_tree_node<V>) tree_for_each(check, std::get<K>(rows));
@@ -81,19 +82,19 @@ constexpr void same_lengths(char const* who, N const& n, std::tuple<V...> const&
   }(std::index_sequence_for<V...>{});
 }
 
-/// The values of a tree in one tuple, operators that stand for a value as such.
+/// Returns the values of a tree as one tuple; operators that stand for a value become that value.
 template <class T>
 constexpr auto flat_values(T const& tree) {
   return call_with([](auto const&... v) { return std::tuple<std::remove_cvref_t<decltype(plain(v))>...>(plain(v)...); },
                    tree_leaves(tree));
 }
-/// `closure(g, c...)` of the elements of a tuple.
+/// Returns `closure(g, c...)` for the elements c of a tuple.
 template <class G, class T>
 constexpr auto capturing(G const& g, T const& captures) {
   return call_with([&](auto const&... c) { return closure(g, c...); }, captures);
 }
 
-/// The values of a tree of outputs, in which some leaves may be none; and how many there are.
+/// Returns the values of a tree of outputs, in which some leaves may be `none`.
 template <class Y>
 constexpr auto leaves_of_outputs(Y const& y) {
   if constexpr (is_none<Y>) return std::tuple<>{};
@@ -103,7 +104,7 @@ constexpr auto leaves_of_outputs(Y const& y) {
 }
 template <class Y>
 inline constexpr std::size_t output_count = std::tuple_size_v<decltype(leaves_of_outputs(std::declval<Y const&>()))>;
-/// The tree of outputs of structure `Y` whose values are the elements of a flat tuple from `First` on.
+/// Returns the tree of outputs of structure `Y` whose values are the elements of a flat tuple from `First` on.
 template <class Y, std::size_t First, class L>
 constexpr auto outputs_from(L const& leaves) {
   if constexpr (is_none<Y>) {
@@ -125,10 +126,10 @@ constexpr auto outputs_from(L const& leaves) {
   }
 }
 
-/// Does the step of a scan give what it must?
+/// True if the step of a scan returns a pair, as it must.
 template <class Y>
 inline constexpr bool gives_pair = requires(Y const& y) { y.first, y.second; };
-/// A step of the user's as one of flat values.
+/// A user's step as a step of flat values.
 template <class F, class Init, class Xs, class Captures>
 struct flat_step {
   [[no_unique_address]] F f;

@@ -3,10 +3,10 @@
 #include <varve/loop/scan.hpp>
 
 /// @file
-/// The gradient first counts the steps, in a value that is carried along, and is a `scan` back over as many rows as the
-/// count, an operand, says. Under `vmap` lanes have counts of their own: all walk to the greatest, and each is still
-/// behind its own. The rows that are kept lie in one block of static size for static values, hence the bound; on
-/// tensors they are as many as there were steps.
+/// The gradient first counts the steps, in an additional carried value. It is then a `scan` backwards over as many rows
+/// as that count, which is an operand. Under `vmap` each lane has its own count: all lanes walk to the greatest one,
+/// and a lane does nothing beyond its own. For static values the stored rows lie in one block of static size, which is
+/// why a bound is needed. On tensors there are as many rows as there were steps.
 namespace varve {
 
 /// Tag of the higher-order operator `while_loop`.
@@ -22,16 +22,17 @@ struct while_loop_t {
       &lengths};
 };
 
-/// A `while_loop` is a `scan` that walks through nothing and ends when a condition says. jvp is one of values and
-/// tangents; vmap goes on while any lane does, and lanes that are done keep their values. What is carried before each
-/// step is kept for reverse mode, with the number of steps; the pullback is a scan over as many rows, backwards, which
-/// is right for none too.
+/// The rules of `while_loop`, which is a `scan` that walks through nothing and ends when its condition says so. `jvp`
+/// runs one loop of values and tangents. `vmap` continues while any lane does; lanes that are finished keep their
+/// values. Reverse mode stores the carried values before each step and the number of steps. The pullback is a backward
+/// scan over as many rows, possibly none.
 template <>
 struct rules<while_loop_t> : rules<scan_t> {
   template <class I, class Op, class... V>
   static constexpr auto grad(I const& in, Op const& op, V const&... v) {
     return [&](auto const&... t) {
-      auto const y = op.saving()(op.no_steps(), detail::pack(t.primal...)); // (steps, carried..., outputs..., kept...)
+      // (steps, carried..., outputs..., stored...)
+      auto const y = op.saving()(op.no_steps(), detail::pack(t.primal...));
       auto const n = detail::count_of(y);
       auto const one = detail::one_of(n);
       auto const kept = n - op.carried;
@@ -58,9 +59,9 @@ template <class T>
 inline constexpr bool is_tuple = false;
 template <class... T>
 inline constexpr bool is_tuple<std::tuple<T...>> = true;
-/// One of the two functions of `while_loop` on flat values. Behind what is carried both are given (additional...,
-/// captures of the condition..., captures of the body...): of these it takes the first `Additional`, and `Own` from
-/// `From` on.
+/// One of the two functions of `while_loop`, on flat values. After the carried values both functions receive
+/// (additional..., captures of the condition..., captures of the body...). This function passes on the first
+/// `Additional` of these, and `Own` from `From` on.
 template <class F, class Carried, class Behind, std::size_t Additional, std::size_t From, std::size_t Own>
 struct flat_loop_function {
   [[no_unique_address]] F f;
@@ -70,7 +71,7 @@ struct flat_loop_function {
         call(tree_unflatten<Carried>(std::tie(v...)), tree_unflatten<Behind, leaf_count<Carried>()>(std::tie(v...)));
     return copied(tree_leaves(y));
   }
-  /// A `std::tuple` of what is carried is handed over as so many arguments.
+  /// Calls the function. The elements of a `std::tuple` of carried values are passed as separate arguments.
   template <class C, class B>
   constexpr auto call(C const& carried, B const& behind) const {
     return [&]<std::size_t... A, std::size_t... O>(std::index_sequence<A...>, std::index_sequence<O...>) {
@@ -93,28 +94,30 @@ constexpr auto loop_function(F const& f) {
   return flat_loop_function<F, Carried, Behind, Additional, From, Own>{f};
 }
 
-/// The door to the boxed operator: defined in boxed_while_loop.hpp.
+/// Runs `while_loop` by the boxed operator. Defined in boxed_while_loop.hpp.
 template <index_t MaxSteps, class W, class B, class Carried, class Behind>
 auto while_loop_on_tensors(W const& condition, B const& body, Carried const& carried, Behind const& behind);
 } // namespace detail
 
-/// `while_loop(cond_fn, body_fn, carried, additional...)`: while cond_fn(carried..., additional...) gives true, carried
-/// becomes body_fn(carried..., additional...), which gives values of the structure, shapes and dtypes that it took.
-/// `carried` is a tree of values; of a `std::tuple` each element is an argument, as in PyTorch. `additional`, trees of
-/// values, are the same in every step. cond_fn gives one bool. Returns what is carried at the end; of no step copies of
-/// what it began with.
+/// Repeats a step as long as cond_fn(carried..., additional...) returns true. A step replaces carried by
+/// body_fn(carried..., additional...), which must return values with the structure, shapes and dtypes of carried.
+/// `carried` is a tree of values; the elements of a `std::tuple` are passed as separate arguments, as in PyTorch.
+/// `additional` are trees of values that are the same in every step. cond_fn returns one bool. Returns the final
+/// carried values; without any step, copies of the initial ones.
 ///
-/// Every interpreter is given the call whole. Under `vmap` it goes on while any lane does; lanes that are done keep
-/// their values. Reverse mode keeps what is carried at every step: on tensors as many as there are; static values need
-/// a bound, `while_loop<100>(...)`, which makes room for 100. A loop with a bound that is not done after so many steps
-/// throws `step_limit_error`, in every world. Traced, it is one node with two functions, body and condition; `fuse`
-/// makes it a loop. Values of transforms that the functions capture come in as additional or by `closure(f,
-/// captured...)`. Errors: a body that gives other metadata than it took (all differences in one text), a condition that
-/// is not one bool, on tensors also functions that write into their operands. (WL-1..6)
+/// Every interpreter receives the call as a whole. Under `vmap` the loop continues while any lane does; lanes that are
+/// finished keep their values. Reverse mode stores the carried values of every step. On tensors it stores as many as
+/// there are steps; static values need a bound, as in `while_loop<100>(...)`, which reserves memory for 100 steps. A
+/// loop that needs more steps than its bound throws `step_limit_error`, on static values and on tensors. A trace
+/// records one node with two functions, body and condition; `fuse` generates a loop. If the functions use values of
+/// transforms, pass them as additional or by `closure(f, captured...)`.
 ///
-///     // Newton's iteration for the square root of a, as exact as it gets
-///     while_loop<60>([](auto x, auto a) { return abs(x * x - a) > 1e-12 * a; }, [](auto x, auto a) { return 0.5 * (x +
-///     a / x); }, a, a)
+/// Errors: a body that returns other metadata than it received (one message lists all differences); a condition that is
+/// not one bool; on tensors also functions that write into their operands.
+///
+///     // Newton's iteration for the square root of a, up to rounding
+///     while_loop<60>([](auto x, auto a) { return abs(x * x - a) > 1e-12 * a; },
+///                    [](auto x, auto a) { return 0.5 * (x + a / x); }, a, a)
 template <index_t MaxSteps = 0, class W, class B, class Carried, class... A>
 constexpr auto while_loop(W const& cond_fn, B const& body_fn, Carried const& carried, A const&... additional) {
   static_assert(MaxSteps >= 0,

@@ -9,14 +9,14 @@
 #include <limits>
 
 /// @file
-/// Reductions of the elements where a mask of bool is true (`torch.masked`); the mask broadcasts, and `none` takes all.
-/// Axes without an entry are all axes. What has no element gives the value that changes nothing: minus infinity for
+/// Reductions of the elements where a bool mask is true (`torch.masked`). The mask broadcasts; `none` includes all
+/// elements. Empty axes stand for all axes. Without elements the result is the neutral element: minus infinity for
 /// `amax`, 0 for sums.
 namespace varve::masked {
 
 namespace detail {
 using namespace varve::detail;
-/// x where the mask is true, else a number of its dtype: `least` or `greatest` of integers stand for infinities.
+/// Returns x where the mask is true, otherwise an infinity; for integers, the least or greatest number of the dtype.
 template <value X, value M>
 constexpr auto filled(X const& x, M const& mask, bool low) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
@@ -28,7 +28,7 @@ constexpr auto filled(X const& x, M const& mask, bool low) {
   };
   return choose(is_floating_fact(x), real, whole, x);
 }
-/// `f(x)` of filled elements, or of all.
+/// Applies `f` to the filled elements, or to all if there is no mask.
 template <value X, class M, class F>
 constexpr auto with(X const& x, M const& mask, bool low, F const& f) {
   if constexpr (is_none<M>) return f(x);
@@ -36,35 +36,35 @@ constexpr auto with(X const& x, M const& mask, bool low, F const& f) {
 }
 } // namespace detail
 
-/// Greatest elements along axes.
+/// The greatest elements along axes where the mask is true.
 inline constexpr struct amax_t {
   template <value X, class A = ints<>, class K = ints<0>, class M = none_t>
   constexpr auto operator()(X const& x, M const& mask = {}, A const& axes = {}, K const& keep = {}) const {
     return detail::with(x, mask, true, [&](auto const& v) { return varve::amax(v, axes, keep); });
   }
 } amax{};
-/// Smallest elements along axes.
+/// The smallest elements along axes where the mask is true.
 inline constexpr struct amin_t {
   template <value X, class A = ints<>, class K = ints<0>, class M = none_t>
   constexpr auto operator()(X const& x, M const& mask = {}, A const& axes = {}, K const& keep = {}) const {
     return detail::with(x, mask, false, [&](auto const& v) { return varve::amin(v, axes, keep); });
   }
 } amin{};
-/// Position of the smallest element, over all or along one axis.
+/// The index of the smallest element where the mask is true, over all elements or along one axis.
 inline constexpr struct argmin_t {
   template <value X, class M = none_t, class... A>
   constexpr auto operator()(X const& x, M const& mask = {}, A const&... at) const {
     return detail::with(x, mask, false, [&](auto const& v) { return varve::argmin(v, at...); });
   }
 } argmin{};
-/// Position of the greatest element, over all or along one axis.
+/// The index of the greatest element where the mask is true, over all elements or along one axis.
 inline constexpr struct argmax_t {
   template <value X, class M = none_t, class... A>
   constexpr auto operator()(X const& x, M const& mask = {}, A const&... at) const {
     return detail::with(x, mask, true, [&](auto const& v) { return varve::argmax(v, at...); });
   }
 } argmax{};
-/// The sum.
+/// The sum of the elements where the mask is true.
 inline constexpr struct sum_t {
   template <value X, class A = ints<>, class K = ints<0>, class M = none_t>
   constexpr auto operator()(X const& x, M const& mask = {}, A const& axes = {}, K const& keep = {}) const {
@@ -72,7 +72,7 @@ inline constexpr struct sum_t {
     else return varve::sum(where(mask, x, new_zeros(x, ints<>{})), axes, keep);
   }
 } sum{};
-/// Logarithm of the sum of exponentials.
+/// The logarithm of the sum of exponentials of the elements where the mask is true.
 inline constexpr struct logsumexp_t {
   template <value X, class A = ints<>, class K = ints<0>, class M = none_t>
   constexpr auto operator()(X const& x, M const& mask = {}, A const& axes = {}, K const& keep = {}) const {
@@ -80,28 +80,28 @@ inline constexpr struct logsumexp_t {
     return detail::with(v, mask, true, [&](auto const& u) { return varve::logsumexp(u, axes, keep); });
   }
 } logsumexp{};
-/// `softmax` along an axis, 0 elsewhere.
+/// `softmax` along an axis of the elements where the mask is true; 0 elsewhere.
 inline constexpr struct softmax_t {
   template <value X, class A, class M = none_t>
   constexpr auto operator()(X const& x, A const& axis, M const& mask = {}) const {
     return detail::with(x, mask, true, [&](auto const& v) { return varve::softmax(v, axis); });
   }
 } softmax{};
-/// `softmax` of -x along an axis.
+/// `softmax` of -x along an axis of the elements where the mask is true; 0 elsewhere.
 inline constexpr struct softmin_t {
   template <value X, class A, class M = none_t>
   constexpr auto operator()(X const& x, A const& axis, M const& mask = {}) const {
     return softmax(neg(x), axis, mask);
   }
 } softmin{};
-/// `log_softmax` along an axis.
+/// `log_softmax` along an axis of the elements where the mask is true; minus infinity elsewhere.
 inline constexpr struct log_softmax_t {
   template <value X, class A, class M = none_t>
   constexpr auto operator()(X const& x, A const& axis, M const& mask = {}) const {
     return detail::with(x, mask, true, [&](auto const& v) { return varve::log_softmax(v, axis); });
   }
 } log_softmax{};
-/// log(e^x + e^y), each where its mask is true.
+/// log(e^x + e^y), where x and y count only where their masks are true.
 inline constexpr struct logaddexp_t {
   template <value X, value Y, class M = none_t, class N = none_t>
   constexpr auto operator()(X const& x, Y const& y, M const& x_mask = {}, N const& y_mask = {}) const {
@@ -112,7 +112,7 @@ inline constexpr struct logaddexp_t {
 } logaddexp{};
 
 namespace detail {
-/// How many elements count along axes, as a floating value.
+/// Returns the number of elements along axes where the mask is true, as floating numbers.
 template <value X, class M, class A, class K>
 constexpr auto counted_where(X const& x, M const& mask, A const& axes, K const& keep) {
   auto const all = ones_like(varve::detach(x));
@@ -120,7 +120,7 @@ constexpr auto counted_where(X const& x, M const& mask, A const& axes, K const& 
   else return varve::sum(where(mask, all, new_zeros(all, ints<>{})), axes, keep);
 }
 } // namespace detail
-/// The mean of the elements; NaN where there are none.
+/// The mean of the elements where the mask is true; NaN if there are none.
 inline constexpr struct mean_t {
   template <value X, class A = ints<>, class K = ints<0>, class M = none_t>
   constexpr auto operator()(X const& x, M const& mask = {}, A const& axes = {}, K const& keep = {}) const {
@@ -128,7 +128,8 @@ inline constexpr struct mean_t {
     return div(masked::sum(v, mask, axes, keep), detail::counted_where(v, mask, axes, keep));
   }
 } mean{};
-/// The mean square of the distances from the mean, with `correction` less in the count.
+/// The variance of the elements where the mask is true: the sum of squared distances from the mean, divided by the
+/// count minus `correction`.
 inline constexpr struct var_t {
   template <value X, class A = ints<>, class K = ints<0>, class M = none_t>
   constexpr auto operator()(X const& x, M const& mask = {}, A const& axes = {}, double correction = 1,
@@ -139,7 +140,7 @@ inline constexpr struct var_t {
     return div(masked::sum(d, mask, axes, keep), maximum(n, 0.0));
   }
 } var{};
-/// The square root of `var`.
+/// The standard deviation of the elements where the mask is true: the square root of `var`.
 inline constexpr struct std_t {
   template <value X, class A = ints<>, class K = ints<0>, class M = none_t>
   constexpr auto operator()(X const& x, M const& mask = {}, A const& axes = {}, double correction = 1,
@@ -147,7 +148,7 @@ inline constexpr struct std_t {
     return sqrt(masked::var(x, mask, axes, correction, keep));
   }
 } std_dev{};
-/// The p-norm (`vector_norm`) of the elements; integers are refused.
+/// The p-norm (`vector_norm`) of the elements where the mask is true. Integers are refused.
 inline constexpr struct norm_t {
   template <value X, class A = ints<>, class K = ints<0>, class M = none_t>
   constexpr auto operator()(X const& x, double p = 2, M const& mask = {}, A const& axes = {},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 /// @file
-/// The modes that come with varve. The umbrella leaves them out: include the one you use.
+/// The modes that come with varve. varve.hpp does not include them: include the header of the mode you use.
 #pragma GCC diagnostic push // as in varve.hpp
 #pragma GCC diagnostic ignored "-Wconversion"
 #pragma GCC diagnostic ignored "-Wshadow"

@@ -15,25 +15,25 @@
 
 namespace varve {
 
-/// The types in a log: `f32`, `i64`, `b8`, as PyTorch's logging mode abbreviates them.
+/// Returns the abbreviation of a dtype as in PyTorch's logging mode: `f32`, `i64`, `b8`.
 constexpr char const* short_name(dtype t) {
   constexpr char const* names[] = {"b8", "u8", "i32", "i64", "f16", "bf16", "f32", "f64", "c64", "c128"};
   return names[static_cast<int>(t)];
 }
-/// `f32[2, 3]`; `f32[2, 3]@1` when seen through a transform of level 1.
+/// Returns dtype and sizes as text: `f32[2, 3]`, or `f32[2, 3]@1` when seen through a transform of level 1.
 inline std::string to_string(value_record const& v) {
   return short_name(v.type) + to_string(v.sizes) + (v.level ? "@" + std::to_string(v.level) : "");
 }
 
 namespace detail {
-/// An attribute in the notation of its type: a dtype by name, a flag as true or false, one integer without brackets.
+/// Formats an attribute by its type: a dtype by name, a flag as true or false, one integer without brackets.
 inline std::string attribute_text(schema_argument const& a, dims const& v) {
   if (a.type == "ScalarType" && v.n == 1) return name(static_cast<dtype>(v[0]));
   if (a.type == "bool" && v.n == 1) return v[0] ? "true" : "false";
   if (a.type == "int" && v.n == 1) return std::to_string(v[0]);
   return to_string(v);
 }
-/// `name(operands, attribute=value)`, with operands written by `text(k)`.
+/// Formats a call as `name(operands, attribute=value)`; `text(k)` formats the operands.
 template <class F>
 std::string call_text(call_record const& c, F const& text) {
   operator_schema s;
@@ -55,7 +55,7 @@ std::string call_text(call_record const& c, F const& text) {
 inline std::string operand_text(value_record const& v) { return v.number ? number_text(v.value, 6) : to_string(v); }
 } // namespace detail
 
-/// A call on one line: `f32[] = sum(f32[3], dim=[0], keepdim=false)`.
+/// Formats a call on one line: `f32[] = sum(f32[3], dim=[0], keepdim=false)`.
 inline std::string to_string(call_record const& c) {
   std::string r;
   for (int k = 0; k < c.result_count; ++k) r += (k ? ", " : "") + to_string(c.results[k]);
@@ -63,40 +63,40 @@ inline std::string to_string(call_record const& c) {
          detail::call_text(c, [&](int k) { return detail::operand_text(c.operands[k]); });
 }
 
-/// Lines of a log, as `torch.testing._internal.logging_tensor` writes them: every tensor has a number for as long as it
-/// lives.
+/// A log of calls in the format of `torch.testing._internal.logging_tensor`. Every tensor has a number during its
+/// lifetime.
 ///
 ///   $2: f64[3] = mul($0, $1)
 ///   $3: f64[1, 3] = reshape($2, shape=[1, 3])   # view of $2
 ///   $2 = add_($2, 1)   # writes $2
 ///
-/// To keep the numbers true the log owns the tensors it knows, and lets go, at its next line, of those nobody else has;
-/// `clear()` lets go of all. With `identities = false` it owns nothing and writes types instead of numbers. Several
-/// modes and threads may write to one log.
+/// To keep numbers unique, the log owns the tensors that it has numbered. Before each new line it releases those that
+/// are not used elsewhere; `clear()` releases all. With `identities = false` it owns nothing and writes types instead
+/// of numbers. Several modes and threads may write to one log.
 class call_log {
 public:
-  /// Collects `lines`; given a file, writes to it instead.
+  /// Collects `lines`, or writes to a file if one is given.
   explicit call_log(std::FILE* to = nullptr, bool identities = true) : to_(to), identities_(identities) {}
   std::vector<std::string> lines;
 
-  /// Names a tensor that no logged operator made: `$0: f64[3] = input('x')`.
+  /// Logs a tensor that no logged operator made: `$0: f64[3] = input('x')`.
   void log_input(char const* name, tensor const& t) {
     lock_([&] {
       write((identities_ ? "$" + std::to_string(number_of(t)) + ": " : "") + to_string(detail::describe_value(t)) +
             " = input('" + name + "')");
     });
   }
-  /// Writes a call; one without results has thrown.
+  /// Logs a call. A call without results threw an exception.
   void operator()(call_record const& c) {
     lock_([&] { write(line(c)); });
   }
-  /// All lines, each ended.
+  /// Returns all lines, each followed by a newline.
   std::string text() const {
     std::string r;
     for (auto const& l : lines) r += l + "\n";
     return r;
   }
-  /// The operators in the order of their calls.
+  /// Returns the names of the operators in the order of their calls.
   std::vector<std::string> const& operators() const { return operators_; }
   void clear() {
     lines.clear();
@@ -154,7 +154,7 @@ private:
   int next_ = 0;
   std::vector<known_tensor> known_;
   std::vector<std::string> operators_;
-  detail::spin_lock lock_; // `parallel_for` and `carry` take one mode to several threads
+  detail::spin_lock lock_; // `parallel_for` and `carry` share one mode between threads
 };
 
 } // namespace varve

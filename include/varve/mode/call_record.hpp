@@ -16,26 +16,25 @@
 
 namespace varve {
 
-/// What a mode can say of one operand or result of a call, in either world.
+/// A description of one operand or result of a call, for static and for dynamic values.
 struct value_record {
   dtype type = dtype::float32;
   dims sizes{};
-  /// Level of the innermost transform that the value is seen through at the mode; 0 for none.
+  /// The level of the innermost transform that the value is seen through at the mode; 0 if there is none.
   int level = 0;
-  /// A plain C++ number, and its value.
+  /// True if it is a plain C++ number, whose value follows.
   bool number = false;
   double value = 0;
-  /// Of a result that is a tensor: the operand whose memory it shares, or -1; and whether it is that operand itself.
+  /// For a result that is a tensor: the operand whose memory it shares, or -1, and whether it is that operand itself.
   int alias = -1;
   bool same = false;
-  /// The tensor, for as long as the call lasts; null for static values, which have no identity.
+  /// The tensor, valid during the call; null for static values, which have no identity.
   tensor const* handle = nullptr;
 
   constexpr index_t bytes() const { return numel(sizes) * itemsize(type); }
 };
 
-/// One call of an operator as data, the same for static values and for tensors: what modes that only look on are
-/// written with.
+/// One call of an operator as data, the same for static values and tensors. Modes that only observe calls use it.
 ///
 ///   constexpr auto process(auto const& op, auto const&... args) {
 ///     call_record call = describe_call(op, args...);
@@ -46,10 +45,10 @@ struct value_record {
 struct call_record {
   static constexpr int most = 8;
   char const* name = "";
-  /// Arguments, defaults and aliasing in PyTorch's notation; empty when the operator says nothing.
+  /// Arguments, defaults and aliasing in PyTorch's notation; empty if the operator has no schema.
   char const* schema = "";
-  /// `placeholder` for operators that do not tell their nature: those of a `library`, and composites seen by a function
-  /// mode.
+  /// The kind of the operator. It is `placeholder` if unknown: for operators of a `library`, and for composites that a
+  /// function mode sees.
   op_kind kind = op_kind::placeholder;
   attributes at{};
   value_record operands[most]{};
@@ -78,12 +77,12 @@ constexpr value_record describe_value(V const& v) {
   return r;
 }
 
-/// What a tensor holds under all transforms.
+/// Returns the tensor below all transforms.
 inline tensor innermost_tensor(tensor t) {
   while (t.defined() && t.is_wrapped()) t = tensor(t.inner());
   return t;
 }
-/// The elements of a tensor as bytes, in row-major order; none when it has no data.
+/// Returns the elements of a tensor as bytes, in row-major order; empty if it has no data.
 inline std::vector<unsigned char> row_major_bytes(tensor const& t) {
   std::vector<unsigned char> r;
   if (!t.defined() || !t.has_data()) return r;
@@ -105,7 +104,7 @@ constexpr bool same_text(char const* a, char const* b) {
 }
 } // namespace detail
 
-/// The nature of an operator; `placeholder` when it does not tell.
+/// Returns the kind of an operator; `placeholder` if it is unknown.
 template <class Op>
 constexpr op_kind kind_of_call(Op const& op) {
   if constexpr (std::is_same_v<Op, boxed_op>) return op.table->handle ? op.table->handle()->kind : op_kind::placeholder;
@@ -113,7 +112,7 @@ constexpr op_kind kind_of_call(Op const& op) {
   else return rules<typename Op::tag>::kind;
 }
 
-/// The call before it is made: everything but the results. Values beyond the eighth are left out.
+/// Describes a call before it is made, without the results. Operands after the eighth are omitted.
 template <class Op, class... X>
 constexpr call_record describe_call(Op const& op, X const&... x) {
   call_record r;
@@ -134,7 +133,7 @@ constexpr call_record describe_call(Op const& op, X const&... x) {
   return r;
 }
 
-/// Adds what the call returned, and which operands the results share memory with.
+/// Adds the results of a call, and the operands that they share memory with.
 template <class Y>
 constexpr void describe_results(call_record& r, Y const& y) {
   for_each_value(

@@ -10,17 +10,17 @@
 
 namespace varve {
 
-/// Factories of this thread that name no dtype give this one, until the end of the scope (`torch.set_default_dtype`,
-/// which is not scoped).
+/// A guard that sets the default dtype of factories on this thread until the end of the scope
+/// (`torch.set_default_dtype`, which is not scoped).
 ///
 ///   default_dtype_mode const on{dtype::float64};
 ///   zeros({2, 3});                     // float64
-///   zeros({2, 3}, dtype::float32);     // float32, as it says
-///   full({2}, 1);                      // int64: a number that is no floating one decides itself
+///   zeros({2, 3}, dtype::float32);     // float32, as requested
+///   full({2}, 1);                      // int64: the default applies to floating-point numbers only
 ///
-/// It is no interpreter of calls: there a dtype that was named cannot be told from one that was not. It is part of the
-/// thread's state instead, which factories read; `carry` and `parallel_for` take it to other threads. `dtype_error` for
-/// a dtype that is not floating. (Static factories name their dtype in any case.)
+/// It is no interpreter of calls, because a call does not show whether its dtype was given explicitly. Instead it
+/// changes a thread-local setting that factories read; `carry` and `parallel_for` take the setting to other threads.
+/// Throws `dtype_error` for a dtype that is not floating-point. (Static factories always name their dtype.)
 class default_dtype_mode {
 public:
   explicit default_dtype_mode(dtype type) : saved_(this_thread_state.default_type) {

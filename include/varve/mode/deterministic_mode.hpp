@@ -14,39 +14,39 @@
 
 namespace varve {
 
-/// An operator without a deterministic implementation was called, or one gave two results for the same operands; the
-/// text names it.
+/// The error for a call of an operator without a deterministic implementation, or of one that returns two results for
+/// the same operands. The message names it.
 struct nondeterministic_error : error {
   using error::error;
 };
 
-/// What `deterministic_mode` does beside refusing operators.
+/// Options of `deterministic_mode`.
 struct deterministic_options {
-  /// `empty` gives NaN, the greatest integer, or true, so that a program that reads it before writing gives the same
-  /// always (`torch.utils.deterministic.fill_uninitialized_memory`).
+  /// True to fill the result of `empty` with NaN, the largest integer, or true. A program that reads it before writing
+  /// then always computes the same (`torch.utils.deterministic.fill_uninitialized_memory`).
   bool fill_uninitialized_memory = true;
-  /// Complaints are kept in `warnings` instead of thrown (`warn_only`).
+  /// True to collect messages in `warnings` instead of throwing (`warn_only`).
   bool warn_only = false;
-  /// Computes every operator twice and compares bit by bit: finds kernels that are not deterministic without being told
-  /// so.
+  /// True to compute every operator twice and compare the results bit by bit. This finds nondeterministic kernels that
+  /// were not named.
   bool run_twice = false;
 };
 
-/// A program under it gives the same bits on every run, or throws (`torch.use_deterministic_algorithms`). varve's own
-/// operators are deterministic: random ones are a function of `manual_seed`, as in PyTorch they are not refused.
-/// Kernels of a library that are not must be named:
+/// A program under this mode computes the same bits on every run, or throws (`torch.use_deterministic_algorithms`).
+/// varve's own operators are deterministic. Random ones are determined by `manual_seed` and, as in PyTorch, not
+/// refused. Library kernels that are not deterministic must be named:
 ///
 ///   deterministic_mode mode;
 ///   mode.alert_not_deterministic("mylib::atomic_sum");
 ///   mode_guard const on{mode};
 ///   ops::call("mylib::atomic_sum", x);     // varve: mylib::atomic_sum has no deterministic implementation
 ///
-/// Static values pass: their operators are constant expressions.
+/// Static values are not affected: their operators are constant expressions.
 class deterministic_mode : public dispatch_mode<deterministic_mode> {
 public:
   static constexpr bool supports_higher_order_operators = true;
   explicit deterministic_mode(deterministic_options o = {}) : options_(o) {}
-  /// Calls of the operator are refused from now on.
+  /// Refuses calls of the operator from now on.
   deterministic_mode& alert_not_deterministic(std::string op) {
     lock_([&] { refused_.push_back(std::move(op)); });
     return *this;
@@ -87,7 +87,7 @@ private:
   }
   static void fill(tensor const& y) {
     if (!y.defined() || y.is_wrapped() || !y.has_data()) return;
-    if (is_compact(y.dtype())) { // of floats NaN
+    if (is_compact(y.dtype())) { // NaN for floating dtypes
       std::memset(y.raw(), 0xFF, static_cast<std::size_t>(y.numel() * itemsize(y.dtype())));
       return;
     }
@@ -99,7 +99,7 @@ private:
   }
   deterministic_options options_;
   std::vector<std::string> refused_;
-  detail::spin_lock lock_; // `parallel_for` and `carry` take one mode to several threads
+  detail::spin_lock lock_; // `parallel_for` and `carry` share one mode between threads
 };
 
 } // namespace varve

@@ -13,30 +13,30 @@
 
 namespace varve {
 
-/// Floating-point operations of a matrix product: `2 m n k` for each matrix of the batch
+/// Returns the floating-point operations of a matrix product: `2 m n k` for each matrix of the batch
 /// (`torch.utils.flop_counter.mm_flop`).
 constexpr index_t mm_flop(call_record const& c) {
   dims const& a = c.operands[0].sizes;
   return a.n < 2 ? extent(0) : 2 * numel(c.results[0].sizes) * a[a.n - (c.at[0].n > 0 && c.at[0][0] ? 2 : 1)];
 }
-/// Those of a convolution: `2 m` for each place of the kernel in each sample, m being the elements of the weight
-/// (`torch.utils.flop_counter.conv_flop`).
+/// Returns the floating-point operations of a convolution: `2 m` for each position of the kernel in each sample, where
+/// m is the number of elements of the weight (`torch.utils.flop_counter.conv_flop`).
 constexpr index_t conv_flop(call_record const& c) {
   dims const& places = (c.at[2][c.at[0].n] != 0 ? c.operands[0] : c.results[0]).sizes;
   return 2 * places[0] * numel(places.sub(2, places.n)) * numel(c.operands[1].sizes);
 }
-/// Those of an elementwise operator, one for each element of the result, and of a reduction, one for each element it
-/// reads; 0 for all others.
+/// Returns the floating-point operations of an operator that is no contraction. Elementwise operators have one for each
+/// element of the result, reductions one for each element that they read, most others none.
 constexpr index_t elementwise_flop(call_record const& c) {
   if (c.kind == op_kind::pointwise || (c.kind == op_kind::mutation && !detail::same_text(c.name, "copy_")))
     return numel(c.results[0].sizes);
   if (c.kind == op_kind::reduction) return numel(c.operands[0].sizes);
   return detail::same_text(c.name, "scatter_add") ? numel(c.operands[c.operand_count - 1].sizes) : extent(0);
 }
-/// Does a call only show its operand anew? A tensor tells by its storage, a static value, which has none, by the
-/// operator's schema.
+/// True if a call only shows its operand in another way and moves no data. For tensors the storage decides, for static
+/// values, which have none, the operator's schema.
 constexpr bool moves_nothing(call_record const& c) {
-  if (c.kind == op_kind::hop) return true; // what its functions do is counted
+  if (c.kind == op_kind::hop) return true; // the operators in its functions are counted
   if (c.results[0].handle) return c.results[0].alias >= 0 && c.kind != op_kind::mutation;
   if (c.kind != op_kind::view) return false;
   for (char const* p = c.schema; *p; ++p)
@@ -44,41 +44,41 @@ constexpr bool moves_nothing(call_record const& c) {
   return false;
 }
 
-/// Counts floating-point operations and the bytes that operators read and write, by operator
+/// A mode that counts floating-point operations, and the bytes that operators read and write, by operator
 /// (`torch.utils.flop_counter.FlopCounterMode`).
 ///
 ///   flop_counter_mode counter;
 ///   { mode_guard const on{counter}; loss = train_step(w, x); }
 ///   std::puts(counter.get_table().c_str());
 ///
-/// As in PyTorch only contractions count, unless `elementwise` is asked for. It is constexpr:
+/// As in PyTorch, only contractions count, unless `elementwise` is set. It is constexpr:
 ///
 ///   static_assert([] { flop_counter_mode m; (void)with(m, f, array<float, 2, 3>{}, array<float, 3, 4>{}); return
 ///   m.get_total_flops(); }() == 48);
 class flop_counter_mode : public dispatch_mode<flop_counter_mode> {
 public:
   static constexpr bool supports_higher_order_operators = true;
-  /// What a call costs; its results are known.
+  /// A function that returns the cost of a call whose results are known.
   using formula = index_t (*)(call_record const&);
-  /// Counts of one operator.
+  /// The counts of one operator.
   struct row {
-    char name[40] = {}; // a copy: a library's operator may be gone when this is read
+    char name[40] = {}; // a copy: the operator's library may be unloaded when this is read
     index_t calls = 0, flops = 0, bytes_read = 0, bytes_written = 0;
   };
-  /// Different operators that are told apart; further ones share the last row, "(others)".
+  /// The number of operators that have rows of their own; further ones share the last row, "(others)".
   static constexpr int most_rows = 96;
   static constexpr int most_formulas = 16;
 
   constexpr explicit flop_counter_mode(bool elementwise = false) : elementwise_(elementwise) {}
 
-  /// The formula of an operator, of a library's own for example (`custom_mapping`). The name must live as long as the
-  /// mode.
+  /// Sets the formula of an operator, for example of one of a library (`custom_mapping`). The name must live as long as
+  /// the mode.
   constexpr flop_counter_mode& register_flop_formula(char const* op, formula f) {
     if (formulas_ == most_formulas) refuse::argument_is_invalid("flop_counter_mode", "more than 16 formulas");
     custom_[formulas_++] = {op, f};
     return *this;
   }
-  /// Floating-point operations of a call by this mode's rules.
+  /// Returns the floating-point operations of a call by the rules of this mode.
   constexpr index_t flops_of(call_record const& c) const {
     for (int k = formulas_; k-- > 0;)
       if (detail::same_text(custom_[k].op, c.name)) return custom_[k].f(c);
@@ -88,7 +88,7 @@ public:
 
   constexpr index_t get_total_flops() const { return total().flops; }
   constexpr index_t get_total_bytes() const { return total().bytes_read + total().bytes_written; }
-  /// All rows in one.
+  /// Returns the sum of all rows.
   constexpr row total() const {
     row r;
     for (row const& o : *this) {
@@ -99,20 +99,20 @@ public:
     }
     return r;
   }
-  /// The row of an operator; all zero when it was not called (`get_flop_counts`).
+  /// Returns the row of an operator; all zero if it was not called (`get_flop_counts`).
   constexpr row get_flop_counts(char const* op) const {
     for (row const& r : *this)
       if (detail::same_text(r.name, op)) return r;
     return {};
   }
-  /// Rows in the order in which operators were first called.
+  /// Returns the rows, in the order in which operators were first called.
   constexpr row const* begin() const { return rows_; }
   constexpr row const* end() const { return rows_ + count_; }
   constexpr void reset() {
     for (row& r : rows_) r = {};
     count_ = 0;
   }
-  /// A table of all rows, for a terminal.
+  /// Returns a table of all rows, for a terminal.
   std::string get_table() const {
     char s[160];
     std::string r;
@@ -147,7 +147,7 @@ private:
     ++r.calls;
     r.flops += flops_of(c);
     if (moves_nothing(c)) return;
-    bool const overwrites = detail::same_text(c.name, "copy_"); // reads only what it copies
+    bool const overwrites = detail::same_text(c.name, "copy_"); // reads only its source
     for (int k = overwrites ? 1 : 0; k < c.operand_count; ++k)
       if (!c.operands[k].number || c.operands[k].sizes.n) r.bytes_read += c.operands[k].bytes();
     for (int k = 0; k < c.result_count; ++k) r.bytes_written += c.results[k].bytes();
@@ -175,7 +175,7 @@ private:
   custom custom_[most_formulas]{};
   int count_ = 0, formulas_ = 0;
   bool elementwise_;
-  detail::spin_lock lock_; // `parallel_for` and `carry` take one mode to several threads
+  detail::spin_lock lock_; // `parallel_for` and `carry` share one mode between threads
 };
 
 } // namespace varve

@@ -9,15 +9,16 @@
 
 namespace varve {
 
-/// Hands every call to a sink once its result is there, below modes first (as PyTorch's logging mode does): a
-/// `call_log`, or any function of a `call_record`, which may be constexpr for static values.
+/// A mode that passes every call to a sink when its result is available; modes below log a call first, as in PyTorch's
+/// logging mode. The sink is a `call_log`, or any function of a `call_record`, which may be constexpr for static
+/// values.
 ///
 ///   call_log log;
 ///   logging_mode mode{log};
 ///   { mode_guard const on{mode}; y = x * x; }      // tensors;  with(mode, f, x...) for static values
 ///   std::puts(log.text().c_str());                 // $1: f32[3] = mul($0, $0)
 ///
-/// A call that throws is handed over without results.
+/// A call that throws is passed without results.
 template <class Sink>
 struct logging_mode : dispatch_mode<logging_mode<Sink>> {
   static constexpr bool supports_higher_order_operators = true;
@@ -33,7 +34,7 @@ struct logging_mode : dispatch_mode<logging_mode<Sink>> {
       return y;
     };
     return detail::attempt<void>(logged, [&]() -> decltype(logged()) {
-      if (!call.result_count) (*sink)(call); // else the sink itself threw
+      if (!call.result_count) (*sink)(call); // otherwise the sink itself threw
       refuse::again();
     });
   }

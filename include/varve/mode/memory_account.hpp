@@ -11,7 +11,7 @@
 
 namespace varve::detail {
 
-/// Counts the bytes of storages. Kept by the mode and by each storage it counts, which may outlive the mode.
+/// A counter of the bytes of storages. Owned by the mode and by each counted storage, which may outlive the mode.
 class memory_account : public storage_observer {
 public:
   memory_account() {
@@ -38,7 +38,7 @@ private:
   }
   std::atomic<std::size_t> owners_{1};
 };
-/// Two observers as one: a storage that nested trackers see.
+/// A combination of two observers, for storages that nested trackers see.
 class both_observers : public storage_observer {
 public:
   both_observers(storage_observer& a, storage_observer& b) : a_(a), b_(b) {
@@ -64,8 +64,8 @@ private:
   storage_observer &a_, &b_;
   std::atomic<std::size_t> owners_{1};
 };
-/// Counts what this thread allocates until the end of the scope, in addition to what counts already; an account that
-/// counts already does not count twice.
+/// A scope that counts what this thread allocates, in addition to accounts that are active already. An account that is
+/// active already does not count twice.
 class observed_scope {
 public:
   explicit observed_scope(memory_account& account)

@@ -14,18 +14,18 @@
 
 namespace varve {
 
-/// Live and peak bytes of the storages that operators allocate under it, what they need in between included, and by
-/// operator. A storage counts until it is freed, by whichever thread, also after the mode is off.
+/// A mode that counts live and peak bytes of the storages that operators allocate under it, including temporary ones,
+/// in total and by operator. A storage counts until it is freed, by any thread, also after the mode is off.
 ///
 ///   memory_tracker_mode memory;
 ///   { mode_guard const on{memory}; loss = train_step(w, x); }
-///   memory.max_memory_allocated();     // bytes; memory.peak_operator() says where
+///   memory.max_memory_allocated();     // bytes; memory.peak_operator() names the operator
 ///
 /// Names are those of `torch.cuda`. Static values allocate nothing.
 class memory_tracker_mode : public dispatch_mode<memory_tracker_mode> {
 public:
   static constexpr bool supports_higher_order_operators = true;
-  /// Bytes that the calls of one operator allocated, whether freed since or not.
+  /// Bytes that the calls of one operator allocated, including those freed since.
   struct row {
     std::string name;
     long long calls = 0;
@@ -39,7 +39,7 @@ public:
   std::size_t memory_allocated() const { return account_->live.load(std::memory_order_relaxed); }
   std::size_t max_memory_allocated() const { return account_->peak.load(std::memory_order_relaxed); }
   std::size_t total_allocated() const { return account_->total.load(std::memory_order_relaxed); }
-  /// The peak from now on.
+  /// Restarts the measurement of the peak.
   void reset_peak_memory_stats() {
     lock_([&] {
       account_->peak.store(memory_allocated(), std::memory_order_relaxed);
@@ -47,7 +47,7 @@ public:
       peak_operator_.clear();
     });
   }
-  /// The operator during which the peak was reached.
+  /// Returns the operator during which the peak was reached.
   std::string peak_operator() {
     std::string r;
     lock_([&] { r = peak_operator_; });
@@ -58,7 +58,7 @@ public:
     lock_([&] { r = rows_; });
     return r;
   }
-  /// A table for a terminal.
+  /// Returns a table for a terminal.
   std::string table() {
     char s[128];
     std::snprintf(s, sizeof s, "live %zu bytes, peak %zu bytes at %s\n", memory_allocated(), max_memory_allocated(),
@@ -86,7 +86,7 @@ private:
       row& r = row_of(op.name());
       ++r.calls;
       if constexpr (!std::is_same_v<Op, boxed_hop>)
-        r.bytes += total_allocated() - before; // its functions' operators count what they allocate
+        r.bytes += total_allocated() - before; // the operators of its functions count theirs
       if (max_memory_allocated() > peak_seen_) {
         peak_seen_ = max_memory_allocated();
         peak_operator_ = op.name();
@@ -104,7 +104,7 @@ private:
   std::size_t peak_seen_ = 0;
   std::string peak_operator_;
   std::vector<row> rows_;
-  detail::spin_lock lock_; // `parallel_for` and `carry` take one mode to several threads
+  detail::spin_lock lock_; // `parallel_for` and `carry` share one mode between threads
 };
 
 } // namespace varve

@@ -13,14 +13,15 @@
 
 namespace varve {
 
-/// An operator gave a NaN or an infinity; the text names it, its operands and the place.
+/// The error for an operator that returns a NaN or an infinity; the message names the operator, its operands and the
+/// element.
 struct non_finite_error : error {
   using error::error;
 };
 
 namespace detail {
 enum class finiteness : unsigned char { finite, infinite, nan };
-/// By its bits, so that it also holds where the compiler assumes that there are no NaNs.
+/// Tests the bits, so that it works even where the compiler assumes that there are no NaNs.
 template <class T>
 constexpr finiteness finiteness_of(T v) {
   if constexpr (sizeof(T) == 4) {
@@ -31,12 +32,12 @@ constexpr finiteness finiteness_of(T v) {
     return b < infinity ? finiteness::finite : b == infinity ? finiteness::infinite : finiteness::nan;
   }
 }
-/// The first element that is not finite and asked for.
+/// The first element of the requested kind that is not finite.
 struct non_finite {
   finiteness what = finiteness::finite;
   index_t at = -1;
 };
-/// What a check asks for.
+/// The kinds of values that a check looks for.
 struct finiteness_question {
   bool nan, inf;
   template <class T>
@@ -89,19 +90,20 @@ constexpr non_finite find_non_finite(V const& v, finiteness_question asked) {
       for (index_t k = 0; k < V::size(); ++k)
         if (finiteness const f = asked(v.data[k]); f != finiteness::finite) return {f, k};
   }
-  return {}; // integers; a traced value has no elements yet
+  return {}; // no elements to check: integers, or a traced value
 }
 } // namespace detail
 
-/// Throws `non_finite_error` at the first operator that gives a NaN or an infinity, and names it: gradients and mapped
-/// functions included, since modes see what transforms make of a call. (PyTorch's `detect_anomaly` names the forward
-/// operator of a gradient, JAX's `debug_nans` any.) Factories are not asked: `empty` may hold anything.
+/// A mode that throws `non_finite_error` at the first operator that returns a NaN or an infinity, and names it.
+/// Gradients and mapped functions are included, since modes see the operators that transforms call. (PyTorch's
+/// `detect_anomaly` names the forward operator of a gradient, JAX's `debug_nans` any operator.) Factories are not
+/// checked: `empty` may contain anything.
 ///
-///   nan_check_mode check;                     // check{true, false}: infinities are welcome
+///   nan_check_mode check;                     // check{true, false}: infinities are allowed
 ///   mode_guard const on{check};
 ///   vmap(grad(loss))(x);                      // varve: log gave a NaN at element 3 of f64[8]; operands: f64[8] finite
 ///
-/// In a constant expression the throw is a compile error.
+/// In a constant expression the error is a compile error.
 struct nan_check_mode : dispatch_mode<nan_check_mode> {
   static constexpr bool supports_higher_order_operators = true;
   bool nan = true, inf = true;

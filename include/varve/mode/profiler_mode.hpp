@@ -17,7 +17,7 @@
 
 namespace varve {
 
-/// What a profiler notes of each operator beside its time (`torch.profiler.profile`).
+/// The data that a profiler records for each operator in addition to its time (`torch.profiler.profile`).
 struct profiler_options {
   bool record_shapes = false; ///< operands and results, with dtypes
   bool with_flops = false;    ///< by the formulas of `flop_counter_mode`
@@ -25,19 +25,19 @@ struct profiler_options {
 
 class profiler_mode;
 namespace detail {
-/// Nanoseconds of a clock that never goes back.
+/// Returns the nanoseconds of a monotonic clock.
 inline long long now_ns() {
   timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   return static_cast<long long>(t.tv_sec) * 1000000000 + t.tv_nsec;
 }
-/// ... as microseconds; a point whatever the locale.
+/// Formats nanoseconds as microseconds, with a decimal point in every locale.
 inline std::string us_text(long long ns) {
   char s[32];
   std::snprintf(s, sizeof s, "%lld.%03lld", ns / 1000, ns % 1000);
   return s;
 }
-/// Small numbers for threads, in the order in which they were first profiled.
+/// Returns the number of the calling thread. Threads are numbered in the order in which they were first profiled.
 inline int thread_number() {
   static std::atomic<int> next{1};
   thread_local int const mine = next.fetch_add(1, std::memory_order_relaxed);
@@ -59,7 +59,7 @@ inline std::string json_text(std::string const& s) {
 }
 } // namespace detail
 
-/// A stretch of time of one thread, from its making to its end; spans nest (`record_function`). Made by
+/// A time span of one thread, from construction to destruction; spans nest (`record_function`). Made by
 /// `profiler_mode::record_function`.
 class profiler_span {
 public:
@@ -88,9 +88,9 @@ private:
   long long children_ = 0, start_; // nanoseconds
 };
 
-/// Times every operator. The trace is written while the program runs, so that it may be long: Chrome's trace events in
-/// JSON, which https://ui.perfetto.dev and chrome://tracing open. Nested calls and spans nest; every thread has its
-/// row.
+/// A mode that measures the time of every operator. The trace is written while the program runs, so it may be long. It
+/// consists of Chrome's trace events in JSON, which https://ui.perfetto.dev and chrome://tracing open. Calls and spans
+/// nest; every thread has a row.
 ///
 ///   profiler_mode profiler("trace.json");
 ///   {
@@ -100,24 +100,23 @@ private:
 ///   }
 ///   std::puts(profiler.key_averages_table().c_str());
 ///
-/// An operator that throws has ended, too, with `"threw": true`; the file is complete when the mode is destroyed, on
-/// whatever way. Times of what is lowered to (operators of other modes, kernels) are included; `self` times are without
-/// those of nested spans. A `function_mode_guard` on the same mode adds composites such as `softmax` around their
-/// parts.
+/// An operator that throws is recorded too, with `"threw": true`. The file is complete when the mode is destroyed.
+/// Times include the work to which an operator is lowered (operators of other modes, kernels). `self` times exclude
+/// nested spans. A `function_mode_guard` on the same mode records composites such as `softmax` around their operators.
 class profiler_mode : public dispatch_mode<profiler_mode> {
 public:
   static constexpr bool supports_higher_order_operators = true;
-  /// Times of all spans of one name (`key_averages`).
+  /// The times of all spans of one name (`key_averages`).
   struct row {
     std::string name;
     long long calls = 0;
     double total_us = 0, self_us = 0;
   };
 
-  /// Only sums up.
+  /// Sums up times without writing a trace.
   profiler_mode() = default;
   explicit profiler_mode(profiler_options o) : options_(o) {}
-  /// Writes a trace to a file; `value_error` when it cannot be opened.
+  /// Writes a trace to a file; throws `value_error` if it cannot be opened.
   explicit profiler_mode(char const* file, profiler_options o = {})
       : options_(o), to_(std::fopen(file, "w")), owns_(true) {
     if (!to_) refuse::with<value_error>((std::string("varve: profiler_mode: cannot write ") + file).c_str());
@@ -133,7 +132,7 @@ public:
     owns_ ? std::fclose(to_) : std::fflush(to_);
   }
 
-  /// A span of this thread with a name of yours, until the object ends.
+  /// Returns a span of this thread with the given name, which ends when the object is destroyed.
   [[nodiscard]] profiler_span record_function(std::string name) { return profiler_span(*this, std::move(name)); }
 
   std::vector<row> key_averages() {
@@ -141,7 +140,7 @@ public:
     lock_([&] { r = rows_; });
     return r;
   }
-  /// A table of all rows in the order of their self times.
+  /// Returns a table of all rows, ordered by self time.
   std::string key_averages_table() {
     auto all = key_averages();
     for (std::size_t i = 1; i < all.size(); ++i)
@@ -206,7 +205,7 @@ private:
   bool owns_ = false, any_ = false;
   std::vector<row> rows_;
   flop_counter_mode flops_{true};
-  detail::spin_lock lock_; // `parallel_for` and `carry` take one mode to several threads
+  detail::spin_lock lock_; // `parallel_for` and `carry` share one mode between threads
 };
 
 inline profiler_span::profiler_span(profiler_mode& to, std::string name) : to_(to), name_(std::move(name)) {
@@ -220,7 +219,7 @@ inline profiler_span::~profiler_span() {
   while (parent && &parent->to_ != &to_) parent = parent->around_;
   if (parent) parent->children_ += end - start_;
   auto const tell = [&] { to_.ended(*this, end, std::uncaught_exceptions() > throwing_); };
-  detail::attempt<void>(tell, [] {}); // no memory for a row: the program matters more
+  detail::attempt<void>(tell, [] {}); // no memory for a row: the program goes on
 }
 
 } // namespace varve

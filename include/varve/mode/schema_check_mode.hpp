@@ -14,12 +14,12 @@
 
 namespace varve {
 
-/// An operator did something else than its schema declares; the text names the operator and the argument.
+/// The error for an operator that violates its schema; the message names the operator and the argument.
 struct schema_error : error {
   using error::error;
 };
 
-/// Checks of every operator on tensors that it does what its schema says
+/// A mode that checks whether every operator on tensors does what its schema says
 /// (`torch._subclasses.schema_check_mode.SchemaCheckMode`):
 ///
 /// * operands not declared mutated (`Tensor(a!)`) keep their bytes and version counters;
@@ -32,11 +32,11 @@ struct schema_error : error {
 ///   mode_guard const on{check};
 ///   my_program(x);      // varve: mylib::scale(Tensor self) -> Tensor: argument self is not declared mutated but was
 ///
-/// For tests: it copies every operand. Operators without a schema, and values without data, are passed over.
+/// Intended for tests: it copies every operand. Operators without a schema and values without data are not checked.
 class schema_check_mode : public dispatch_mode<schema_check_mode> {
 public:
   static constexpr bool supports_higher_order_operators = true;
-  /// Calls that were checked, and those passed over for want of a schema.
+  /// Return the number of calls that were checked, and of calls without a schema.
   int checked() const { return checked_.load(std::memory_order_relaxed); }
   int unchecked() const { return unchecked_.load(std::memory_order_relaxed); }
 
@@ -64,7 +64,7 @@ public:
       check_result(s, op, s.results[0], before, declared, detail::innermost_tensor(y));
     return y;
   }
-  /// Static values have no storage: there is nothing to check.
+  /// Passes calls on static values through: these have no storage to check.
   template <class Op, class... X>
     requires(!std::is_same_v<Op, boxed_op> && !std::is_same_v<Op, boxed_hop>)
   constexpr auto process(Op const& op, X const&... x) {
@@ -94,7 +94,7 @@ private:
     if (!raised && !written) return;
     for (std::size_t i = 0; i < all.size(); ++i)
       if (declared[i]->mutated && share(all[i].value, o.value))
-        return; // the same memory came in under a declared argument
+        return; // a declared argument has the same memory, which may be written
     refuse(s, "argument " + a.name + " is not declared mutated but was" +
                   (written ? "" : ": its version counter was raised"));
   }
@@ -113,7 +113,7 @@ private:
         refuse(s, "the result is declared to " + std::string(r.mutated ? "be" : "alias") + " argument " +
                       declared[k]->name + ", but shares no storage with it");
   }
-  /// Could strides show the result? The shape rule of the operator makes a view where they can.
+  /// True if strides can express the result. If so, the operator's shape rule makes a view.
   static bool expressible(boxed_op const& op, std::vector<operand> const& all, std::size_t k) {
     if (!op.table->meta) return true;
     boxed_args inner;

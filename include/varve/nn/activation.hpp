@@ -9,11 +9,11 @@
 #include <varve/op/softmax.hpp>
 
 /// @file
-/// Activations of `torch.nn.functional`, elementwise but for `glu` and `softmin`. Those that multiply by a floating
+/// Activations of `torch.nn.functional`, elementwise except `glu` and `softmin`. Those that multiply by a floating
 /// number refuse integers.
 namespace varve {
 
-/// x where it is positive, else `negative_slope` times x.
+/// x where it is positive, `negative_slope` times x elsewhere.
 inline constexpr struct leaky_relu_t : composite_operator<leaky_relu_t> {
   static constexpr auto op_name = "leaky_relu";
   template <value X, number S = double>
@@ -23,7 +23,7 @@ inline constexpr struct leaky_relu_t : composite_operator<leaky_relu_t> {
   }
 } leaky_relu{};
 
-/// `leaky_relu` with slopes that are learned: one, or one for each channel, which is axis 1 (0 of a vector).
+/// `leaky_relu` with learned slopes: one for all, or one for each channel. Channels are axis 1, or axis 0 of a vector.
 inline constexpr struct prelu_t : composite_operator<prelu_t> {
   static constexpr auto op_name = "prelu";
   template <value X, value W>
@@ -38,22 +38,22 @@ inline constexpr struct prelu_t : composite_operator<prelu_t> {
     };
     auto const slopes = reshape(weight, on_dims(channels, shape_of(weight), shape_of(x)));
     auto const positive = gt(x, 0);
-    return where(positive, x, mul(slopes, where(positive, 0, x))); // no infinities whose product with 0 is NaN
+    return where(positive, x, mul(slopes, where(positive, 0, x))); // avoids infinities, whose product with 0 is NaN
   }
 } prelu{};
 
-/// `scale * x` where x is positive, else `scale * alpha * (e^(x input_scale) - 1)`.
+/// `scale * x` where x is positive, `scale * alpha * (e^(x input_scale) - 1)` elsewhere.
 inline constexpr struct elu_t : composite_operator<elu_t> {
   static constexpr auto op_name = "elu";
   template <value X, number A = double, number S = double, number I = double>
   static constexpr auto body(X const& x, A const& alpha = 1.0, S const& scale = 1.0, I const& input_scale = 1.0) {
     detail::needs_floating<elu_t>(x);
-    auto const below = expm1(mul(clamp(x, none, 0), input_scale)); // no infinities whose product with 0 is NaN
+    auto const below = expm1(mul(clamp(x, none, 0), input_scale)); // avoids infinities, whose product with 0 is NaN
     return where(gt(x, 0), mul(x, scale), mul(below, alpha * scale));
   }
 } elu{};
 
-/// x where it is positive, else `alpha * (e^(x / alpha) - 1)`.
+/// x where it is positive, `alpha * (e^(x / alpha) - 1)` elsewhere.
 inline constexpr struct celu_t : composite_operator<celu_t> {
   static constexpr auto op_name = "celu";
   template <value X, number A = double>
@@ -63,7 +63,7 @@ inline constexpr struct celu_t : composite_operator<celu_t> {
   }
 } celu{};
 
-/// `elu` with the scales that keep mean and variance.
+/// `elu` with the constants that preserve mean and variance.
 inline constexpr struct selu_t : composite_operator<selu_t> {
   static constexpr auto op_name = "selu";
   template <value X>
@@ -72,8 +72,7 @@ inline constexpr struct selu_t : composite_operator<selu_t> {
   }
 } selu{};
 
-/// x limited to [min, max], with a derivative of 0 at the bounds already. Of integers what is behind the points of the
-/// bounds is cut off.
+/// x limited to [min, max]. The derivative is 0 already at the bounds. For integers the bounds are truncated.
 inline constexpr struct hardtanh_t : composite_operator<hardtanh_t> {
   static constexpr auto op_name = "hardtanh";
   template <value X, number Lo = int, number Hi = int>
@@ -122,7 +121,7 @@ inline constexpr struct hardswish_t : composite_operator<hardswish_t> {
   }
 } hardswish{};
 
-/// x, but 0 in [-lambd, lambd].
+/// x, or 0 where x is in [-lambd, lambd].
 inline constexpr struct hardshrink_t : composite_operator<hardshrink_t> {
   static constexpr auto op_name = "hardshrink";
   template <value X, number L = double>
@@ -132,7 +131,7 @@ inline constexpr struct hardshrink_t : composite_operator<hardshrink_t> {
   }
 } hardshrink{};
 
-/// x drawn towards 0 by `lambd`, which must not be negative; 0 in [-lambd, lambd].
+/// x moved towards 0 by `lambd`, which must not be negative; 0 where x is in [-lambd, lambd].
 inline constexpr struct softshrink_t : composite_operator<softshrink_t> {
   static constexpr auto op_name = "softshrink";
   template <value X, number L = double>
@@ -161,7 +160,7 @@ inline constexpr struct tanhshrink_t : composite_operator<tanhshrink_t> {
   }
 } tanhshrink{};
 
-/// x where it exceeds `threshold`, else `value`; of integers what is behind the points of both is cut off.
+/// x where it exceeds `threshold`, `value` elsewhere. For integers both are truncated.
 inline constexpr struct threshold_t : composite_operator<threshold_t> {
   static constexpr auto op_name = "threshold";
   template <value X, number T, number V>
@@ -194,7 +193,7 @@ inline constexpr struct logsigmoid_t : composite_operator<logsigmoid_t> {
   }
 } logsigmoid{};
 
-/// The first half of an axis times the sigmoid of the second; the axis must have an even size.
+/// The first half of an axis times the sigmoid of the second half. The axis must have an even size.
 inline constexpr struct glu_t : composite_operator<glu_t> {
   static constexpr auto op_name = "glu";
   template <value X, class A = ints<-1>>

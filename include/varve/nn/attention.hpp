@@ -10,28 +10,28 @@
 
 namespace varve {
 
-/// What `multi_head_attention` does beside the attention itself. Of the tensors those that are undefined are left out.
-/// (`T` is `tensor`.)
+/// Options of `multi_head_attention` besides the attention itself. Undefined tensors are ignored. (`T` is `tensor`.)
 template <class T>
 struct multi_head_attention_options {
-  /// What queries, keys and values are multiplied by, one below the other: [3 size, size]; or a matrix for each.
+  /// The projection matrices of queries, keys and values: `weight` has all three, one below the other, [3 size, size];
+  /// or there is one matrix for each.
   T weight{}, query_weight{}, key_weight{}, value_weight{};
-  T bias{}; ///< of all three: [3 size]
-  /// A further key and value, [size], for every sample.
+  T bias{}; ///< the biases of all three projections: [3 size]
+  /// An additional key and value, [size], for every sample.
   T more_key{}, more_value{};
-  /// Keys and values in the place of those that are computed: [samples heads, source, size / heads].
+  /// Keys and values used instead of the computed ones: [samples heads, source, size / heads].
   T fixed_key{}, fixed_value{};
   T result_weight{}, result_bias{};
-  /// Of bool: what not to look at; else what is added to the scores. Of the source, [samples, source], and of both,
-  /// [target, source] or [samples heads, target, source].
+  /// Masks. In a bool mask, true excludes a position; a floating mask is added to the scores. `padding_mask` is
+  /// [samples, source]; `mask` is [target, source] or [samples heads, target, source].
   T padding_mask{}, mask{};
-  bool more_zeros = false; ///< a further key and value of zeros
+  bool more_zeros = false; ///< adds a key and a value of zeros
   bool average_weights = true;
   double dropout = 0; ///< the probability that a weight is dropped
 };
 
 namespace detail {
-/// A mask as what is added to scores.
+/// Returns a mask in the form that is added to scores.
 template <class T>
 T added_mask(T const& mask, dtype type) {
   if (!mask.defined() || is_floating(mask.dtype())) return mask;
@@ -43,7 +43,7 @@ template <class T>
 T projected(T const& x, T const& w, T const& b) {
   return b.defined() ? T(linear(x, w, b)) : T(linear(x, w));
 }
-/// Attention of [target, samples, size] to [source, samples, size].
+/// Computes the attention of queries [target, samples, size] to keys and values [source, samples, size].
 template <class T>
 class heads_of_attention {
 public:
@@ -95,7 +95,7 @@ private:
     if (mask_.defined()) mask_ = constant_pad_nd(mask_, dims{0, 1});
     if (padding_.defined()) padding_ = constant_pad_nd(padding_, dims{0, 1});
   }
-  /// [length, samples, size] as [samples heads, length, size / heads].
+  /// Reshapes [length, samples, size] to [samples heads, length, size / heads].
   T by_heads(T const& x) const {
     return transpose(T(reshape(x, dims{x.sizes()[0], samples_ * heads_, size_ / heads_})), dims{0}, dims{1});
   }
@@ -118,10 +118,12 @@ private:
 };
 } // namespace detail
 
-/// Attention of several heads, each of which sees its own part of what queries [target, samples, size], keys and values
-/// [source, samples, size] are multiplied by, all without the samples too (`torch.nn.functional.
-/// multi_head_attention_forward`): the result and the weights [samples, target, source], averaged over the heads, or
-/// those of each.
+/// Multi-head attention: each head attends within its own part of the projected inputs
+/// (`torch.nn.functional.multi_head_attention_forward`). Queries are [target, samples, size], keys and values [source,
+/// samples, size]; all three may lack the dimension of samples.
+///
+/// Returns the result and the weights. The weights are averaged over the heads, [samples, target, source], or returned
+/// for each head.
 template <std::same_as<tensor> T>
 std::pair<T, T> multi_head_attention(T const& query, T const& key, T const& value, index_t heads,
                                      multi_head_attention_options<T> const& o) {

@@ -4,19 +4,19 @@
 #include <varve/random/distributions.hpp>
 
 /// @file
-/// What drops elements by chance (`torch.nn.functional.dropout`, ...), for training; else the value itself. Derivatives
-/// are those at the elements that were kept.
+/// Random dropping of elements during training (`torch.nn.functional.dropout`, ...). If `training` is false, functions
+/// return the value itself. Derivatives pass through the kept elements.
 namespace varve {
 
 namespace detail {
-/// 1 with the probability 1 - p for each element of a shape, else 0.
+/// Returns a mask of a shape: each element is 1 with probability 1 - p, otherwise 0.
 template <class T>
 T kept_by_chance(char const* op, T const& x, dims const& sizes, double p, generator_ref g) {
   if (!(p >= 0 && p <= 1)) refuse::argument_is_invalid(op, "the probability to drop is in [0, 1]");
   require_floating(op, x.dtype());
   return drawn_from(g, [&]() -> T { return to(T(ge(T(rand(sizes, dtype::float64)), p)), x.dtype()); }, op);
 }
-/// The shape of [batch, channels, ...] that has one element per channel.
+/// Returns the shape that has one element for each channel of [batch, channels, ...].
 inline dims one_per_channel(char const* op, dims s) {
   if (s.n < 2) refuse::argument_is_invalid(op, "a value of [batch, channels, ...] is expected");
   for (int k = 2; k < s.n; ++k) s[k] = 1;
@@ -27,7 +27,7 @@ T dropped(char const* op, T const& x, dims const& sizes, double p, generator_ref
   T const kept = kept_by_chance(op, x, sizes, p, g);
   return mul(x, T(mul(kept, p < 1 ? 1 / (1 - p) : 0.0)));
 }
-/// What is dropped becomes the value to which `selu` saturates; scaled so that mean and variance stay.
+/// Replaces dropped elements by the saturation value of `selu`, and scales so that mean and variance are preserved.
 template <class T>
 T alpha_dropped(char const* op, T const& x, dims const& sizes, double p, generator_ref g) {
   constexpr double saturated = -1.7580993408473766;
@@ -38,18 +38,19 @@ T alpha_dropped(char const* op, T const& x, dims const& sizes, double p, generat
 }
 } // namespace detail
 
-/// Elements become 0 with the probability p, others are divided by 1 - p.
+/// Sets elements to 0 with probability p and divides the others by 1 - p.
 template <std::same_as<tensor> T>
 T dropout(T const& x, double p = 0.5, bool training = true, generator_ref g = {}) {
   return training ? detail::dropped("dropout", x, x.sizes(), p, g) : x;
 }
-/// ... whole channels of [batch, channels, ...] (`dropout1d`, `dropout2d`, `dropout3d`).
+/// Sets whole channels of [batch, channels, ...] to 0 with probability p (`dropout1d`, `dropout2d`, `dropout3d`).
 template <std::same_as<tensor> T>
 T feature_dropout(T const& x, double p = 0.5, bool training = true, generator_ref g = {}) {
   return training ? detail::dropped("feature_dropout", x, detail::one_per_channel("feature_dropout", x.sizes()), p, g)
                   : x;
 }
-/// Elements become what `selu` saturates to, mean and variance stay (`torch.nn.functional.alpha_dropout`).
+/// Sets elements to the saturation value of `selu` with probability p, preserving mean and variance
+/// (`torch.nn.functional.alpha_dropout`).
 template <std::same_as<tensor> T>
 T alpha_dropout(T const& x, double p = 0.5, bool training = true, generator_ref g = {}) {
   detail::needs_real("alpha_dropout", x);
@@ -61,7 +62,7 @@ T feature_alpha_dropout(T const& x, double p = 0.5, bool training = true, genera
   detail::needs_real(op, x);
   return training ? detail::alpha_dropped(op, x, detail::one_per_channel(op, x.sizes()), p, g) : x;
 }
-/// A draw of one category by its logarithmic weights, softened by a temperature so that it has a derivative
+/// Draws one category by logits, softened by a temperature so that the result is differentiable
 /// (`torch.nn.functional.gumbel_softmax`).
 template <std::same_as<tensor> T>
 T gumbel_softmax(T const& logits, double temperature = 1, index_t axis = -1, generator_ref g = {}) {

@@ -9,22 +9,23 @@
 #include <optional>
 
 /// @file
-/// Rows of a matrix by index, and sums of them (`torch.nn.functional`): tensors only. (Templates only to cost nothing
-/// unless used.)
+/// Rows of a matrix by index, and reductions of such rows (`torch.nn.functional`). Tensors only. (These functions are
+/// templates only so that unused ones cost nothing.)
 namespace varve {
 
-/// How the rows of a bag become one.
+/// How `embedding_bag` combines the rows of a bag.
 enum class bag_rule : unsigned char { sum, mean, max };
 
 namespace detail {
-/// A matrix whose rows have at most a norm; derivatives are those of the rows that are used.
+/// Returns a matrix with the norms of its rows limited. Derivatives are those of the original rows.
 template <class T>
 T with_norms_limited(T const& weight, double most, double p) {
   T const norms = vector_norm(weight, p, dims{1}, dims{1});
   T const limited = where(gt(norms, most), mul(weight, div(most, add(norms, 1e-7))), weight);
   return add(weight, T(detach(T(sub(limited, weight)))));
 }
-/// Rows that were read, of which derivatives are shared by all readings of a row (`scale_grad_by_freq`).
+/// Returns the rows that were read, with the derivative of each divided by how often its row was read
+/// (`scale_grad_by_freq`).
 template <class T>
 T shared_by_readings(T const& read, T const& at, extent rows) {
   T const each = scatter_add(T(zeros(dims{rows}, dtype::int64)), axis<0>, at, T(ones_like(at)));
@@ -32,16 +33,17 @@ T shared_by_readings(T const& read, T const& at, extent rows) {
   T const shared = add(T(detach(read)), T(mul(T(sub(read, T(detach(read)))), share)));
   return where(T(isfinite(read)), shared, read);
 }
-/// A row that may count from the end.
+/// Returns a row index counted from the front; negative ones count from the end.
 inline index_t row_from_front(char const* op, index_t row, extent n) {
   if (row < -index_t(n) || row >= index_t(n)) refuse::index_out_of_range(op, row, n);
   return row < 0 ? row + index_t(n) : row;
 }
 } // namespace detail
 
-/// The rows of a matrix that an index names, in the shape of the index with their length behind. The row `padding` has
-/// no gradient; rows are first limited to the norm `most`, in what is read of them. `by_count`: the gradient of a row
-/// is divided by how often it is named.
+/// Returns the rows of a matrix that an index selects (`torch.nn.functional.embedding`). The result has the shape of
+/// the index, followed by the length of a row. The row `padding` gets no gradient. `most` limits the p-norm of the rows
+/// that are read; the matrix itself does not change. `by_count` divides the gradient of a row by how often it is
+/// selected.
 template <class T>
   requires std::is_same_v<T, tensor>
 T embedding(T const& index, T const& weight, std::optional<index_t> padding = {}, std::optional<double> most = {},
@@ -59,9 +61,9 @@ T embedding(T const& index, T const& weight, std::optional<index_t> padding = {}
   return where(T(unsqueeze(T(eq(index, row)), axis<-1>)), T(detach(y)), y);
 }
 
-/// Sums, means or greatest elements of the rows of bags: the rows of an index [bags, n], or parts of a vector, which
-/// begin where `offsets` say, with the end of the last one behind when `with_end`. Weights of rows are for sums. The
-/// row `padding` does not count. Bags without rows are 0.
+/// Returns the sum, mean or maximum of the rows of each bag (`torch.nn.functional.embedding_bag`). Bags are the rows of
+/// an index [bags, n], or parts of an index vector that start at `offsets`; with `with_end` the last offset is the end
+/// of the last bag. `row_weights` are for sums only. The row `padding` is ignored. Bags without rows are 0.
 template <class T>
   requires std::is_same_v<T, tensor>
 T embedding_bag(T const& index, T const& weight, T const& offsets, bag_rule how = bag_rule::mean,

@@ -10,14 +10,15 @@
 #include <vector>
 
 /// @file
-/// Images of other sizes (`torch.nn.functional.interpolate`): axis by axis, each a sum of selections, or one.
+/// Resizing of images (`torch.nn.functional.interpolate`), one axis after the other: each step selects elements or adds
+/// weighted selections.
 namespace varve {
 
-/// How elements between others are found.
+/// How `interpolate` computes elements between others.
 enum class interpolation : unsigned char { nearest, nearest_exact, linear, cubic, area };
 
 namespace detail {
-/// Where the elements of a new axis lie on the old one of `size` elements.
+/// The positions of the elements of a new axis on an old one of `size` elements.
 struct resampling {
   index_t size;
   double scale;
@@ -33,7 +34,7 @@ struct resampling {
     double const shift = corners ? 0 : 0.5 * scale - 0.5;
     return add(mul(at, scale), shift);
   }
-  /// In float32, as PyTorch has it, whatever the dtype.
+  /// Returns the nearest elements, computed in float32 whatever the dtype, as in PyTorch.
   template <value K>
   constexpr auto nearest(K const& k, bool exact) const {
     auto const at = to(k, ints<static_cast<index_t>(dtype::float32)>{});
@@ -41,7 +42,7 @@ struct resampling {
     return minimum(to(place, ints<static_cast<index_t>(dtype::int64)>{}), size - 1);
   }
 };
-/// The cubic of Keys with a = -3/4, of distances.
+/// Returns Keys' cubic convolution kernel with a = -3/4, as a function of the distance.
 template <value D>
 constexpr auto cubic_weight(D const& distance) {
   constexpr double a = -0.75;
@@ -50,7 +51,7 @@ constexpr auto cubic_weight(D const& distance) {
   auto const outer = sub(mul(add(mul(sub(mul(d, a), 5 * a), d), 8 * a), d), 4 * a);
   return where(le(d, 1), inner, where(lt(d, 2), outer, 0));
 }
-/// The weights of neighbours along an axis [new], as a column for what lies behind the axis.
+/// The shape of the weights along an axis: a vector followed by dimensions of size 1 for the later axes.
 inline constexpr auto behind_axis = [](dims const& s, dims const& axis) {
   dims r{s[static_cast<int>(axis[0])]};
   for (int k = static_cast<int>(axis[0]) + 1; k < s.n; ++k) r.push_back(1);
@@ -61,8 +62,8 @@ constexpr auto neighbour_share(X const& x, A const& axis, K const& places, W con
   auto const chosen = index_select(x, axis, places);
   return mul(chosen, reshape(to(weights, type_fact(x)), on_dims(behind_axis, shape_of(chosen), axis)));
 }
-/// Of `size` elements along an axis those at the places `at`, between two neighbours. Nothing else is read: what is
-/// infinite or NaN elsewhere does not count.
+/// Interpolates linearly between two neighbours at the positions `at` along an axis of `size` elements. It reads only
+/// these neighbours, so that infinities and NaN elsewhere have no effect.
 template <value X, class A, value P>
 constexpr auto linearly_between(X const& x, A const& axis, P const& at, index_t size) {
   using whole = ints<static_cast<index_t>(dtype::int64)>;
@@ -72,11 +73,11 @@ constexpr auto linearly_between(X const& x, A const& axis, P const& at, index_t 
   return add(neighbour_share(x, axis, first, sub(1, rest)),
              neighbour_share(x, axis, minimum(add(first, 1), size - 1), rest));
 }
-/// ... between four, of which those outside are the outer elements.
+/// Interpolates between four neighbours by a cubic. Beyond the ends the outer elements are repeated.
 template <value X, class A, value P>
 constexpr auto cubically_between(X const& x, A const& axis, P const& at, index_t size) {
   using whole = ints<static_cast<index_t>(dtype::int64)>;
-  auto const first = sub(to(add(at, size), whole{}), size); // the floor of what exceeds -size
+  auto const first = sub(to(add(at, size), whole{}), size); // the floor, for numbers above -size
   auto const rest = sub(at, first);
   auto const share = [&](index_t j) {
     return neighbour_share(x, axis, clamp(add(first, j), 0, size - 1), cubic_weight(sub(rest, j)));
@@ -110,7 +111,7 @@ constexpr auto resampled(X const& x, S const& sizes, interpolation how, bool cor
         same_fact(on_dims([](dims const& s, dims const& a) { return dims{a[0] < s.n}; }, sizes, k), ints<1>{}), more,
         identity, x);
 }
-/// The dtype in which elements of another are summed up.
+/// The dtype in which sums of elements are computed.
 inline constexpr auto type_of_sums = [](dims const& type) {
   return dims{static_cast<index_t>(computed_in(static_cast<dtype>(index_t(type[0]))))};
 };
@@ -123,9 +124,9 @@ inline constexpr auto require_image = [](dims const& s, dims const& sizes) {
 };
 } // namespace detail
 
-/// `interpolate(x, sizes, how, align_corners = false, factors = {})`: `x` [n, channels, ...] with other spatial sizes.
-/// `factors` are those that the sizes came from, if they shall say where elements lie; `align_corners` lays the outer
-/// elements upon each other (linear and cubic).
+/// `interpolate(x, sizes, how, align_corners = false, factors = {})`: resizes `x` [n, channels, ...] to other spatial
+/// sizes. If `factors` are given, the scale factors that the sizes came from, they determine the positions of elements.
+/// With `align_corners` the outermost elements of both grids coincide (linear and cubic only).
 inline constexpr struct interpolate_t : composite_operator<interpolate_t> {
   static constexpr auto op_name = "interpolate";
   template <value X, class S>

@@ -20,8 +20,8 @@
 #include <varve/rule/one_pass.hpp>
 
 /// @file
-/// Losses of `torch.nn.functional`: elementwise distances of an input from a target, and their `reduction`: the mean of
-/// them (the default), the sum, or `none`.
+/// Losses of `torch.nn.functional`. They are computed for each element and reduced by `reduction`: the mean (the
+/// default), the sum, or `none`.
 namespace varve {
 
 /// How a loss is reduced: `mse_loss(x, y, reduction::sum)`.
@@ -29,12 +29,12 @@ struct reduction {
   static constexpr ints<0> none{};
   static constexpr ints<1> mean{};
   static constexpr ints<2> sum{};
-  /// The sum over the number of rows, which `kl_div` has.
+  /// The sum divided by the size of axis 0, for `kl_div`.
   static constexpr ints<3> batchmean{};
 };
 
 namespace detail {
-/// A loss for each element, reduced.
+/// Reduces the losses of all elements.
 template <value Y, class R>
 constexpr auto reduced_loss(Y const& y, R const& how) {
   auto const is = [&](auto const& one) { return same_fact(as_fact(how), one); };
@@ -49,7 +49,7 @@ constexpr auto reduced_loss(Y const& y, R const& how) {
       is(reduction::none), identity,
       [&](auto const& v) { return choose(is(reduction::mean), [](auto const& u) { return mean(u); }, sums, v); }, y);
 }
-/// ... times weights, where there are some.
+/// Multiplies by weights unless they are `none`.
 template <value Y, class W>
 constexpr auto weighted(Y const& y, W const& weight) {
   if constexpr (is_none<W>) return y;
@@ -76,7 +76,8 @@ inline constexpr struct l1_loss_t : composite_operator<l1_loss_t> {
 } l1_loss{};
 
 namespace detail {
-/// Of a difference x: half its square over `beta` (`scale` is 0.5 / beta) where it is below, else |x| - beta / 2.
+/// The smooth L1 loss of a difference x: 0.5 x^2 / beta where |x| < beta, |x| - beta / 2 elsewhere. The operand `scale`
+/// is 0.5 / beta.
 struct smooth_l1_formula {
   static constexpr auto op_name = "smooth_l1_loss";
   static constexpr int arity = 3;
@@ -88,7 +89,7 @@ struct smooth_l1_formula {
     return where(within, mul(square(where(within, x, 0)), scale), sub(d, mul(beta, 0.5)));
   }
 };
-/// ... half its square where it is at most `delta`, else delta (|x| - delta / 2).
+/// The Huber loss of a difference x: 0.5 x^2 where |x| <= delta, delta (|x| - delta / 2) elsewhere.
 struct huber_formula {
   static constexpr auto op_name = "huber_loss";
   static constexpr int arity = 2;
@@ -100,7 +101,7 @@ struct huber_formula {
     return where(within, mul(square(where(within, x, 0)), 0.5), mul(sub(d, mul(delta, 0.5)), delta));
   }
 };
-/// An elementwise formula of one value and numbers: in one pass where it can be.
+/// Computes an elementwise formula of one value and numbers, in one pass if possible.
 template <class F, value X, class... C>
 constexpr auto in_one_pass(X const& x, C const&... c) {
   if constexpr (is_one_tensor<X>)
@@ -109,7 +110,7 @@ constexpr auto in_one_pass(X const& x, C const&... c) {
 }
 } // namespace detail
 
-/// Half the square of a difference over `beta` where it is below, else its absolute value less `beta / 2`.
+/// 0.5 d^2 / beta where the absolute difference |d| is below `beta`, |d| - beta / 2 elsewhere.
 inline constexpr struct smooth_l1_loss_t : composite_operator<smooth_l1_loss_t> {
   static constexpr auto op_name = "smooth_l1_loss";
   template <value X, value Y, class R = ints<1>>
@@ -121,7 +122,7 @@ inline constexpr struct smooth_l1_loss_t : composite_operator<smooth_l1_loss_t> 
   }
 } smooth_l1_loss{};
 
-/// Half the square of a difference where it is at most `delta`, else `delta (|d| - delta / 2)`.
+/// 0.5 d^2 where the absolute difference |d| is at most `delta`, `delta (|d| - delta / 2)` elsewhere.
 inline constexpr struct huber_loss_t : composite_operator<huber_loss_t> {
   static constexpr auto op_name = "huber_loss";
   template <value X, value Y, class R = ints<1>>
@@ -132,17 +133,17 @@ inline constexpr struct huber_loss_t : composite_operator<huber_loss_t> {
 } huber_loss{};
 
 namespace detail {
-/// The cross entropy of probabilities that are 0 or 1, or nearly: logarithms are at least -100, and the derivative is
-/// (x - y) / 1e-12, as in PyTorch. That of the logarithms would be 0 or NaN.
+/// The cross entropy of probabilities that are 0 or 1, or nearly so. Logarithms are limited to at least -100. The
+/// derivative is (x - y) / 1e-12, as in PyTorch; that of the limited logarithms would be 0 or NaN.
 template <value X, value Y>
 constexpr auto cross_entropy_at_ends(X const& x, Y const& y) {
   auto const p = detach(x);
   auto const yes = clamp(log(p), -100), no = clamp(log1p(neg(p)), -100);
-  auto const slope = mul(square(sub(x, detach(y))), 0.5); // only its derivative counts
+  auto const slope = mul(square(sub(x, detach(y))), 0.5); // only its derivative matters
   return add(sub(mul(sub(y, 1), no), mul(y, yes)), mul(sub(slope, detach(slope)), 1e12));
 }
 } // namespace detail
-/// -(y log x + (1 - y) log(1 - x)) of probabilities x; logarithms are at least -100.
+/// -(y log x + (1 - y) log(1 - x)) for probabilities x. Logarithms are limited to at least -100.
 inline constexpr struct binary_cross_entropy_t : composite_operator<binary_cross_entropy_t> {
   static constexpr auto op_name = "binary_cross_entropy";
   template <value X, value Y, class W = none_t, class R = ints<1>>
@@ -155,7 +156,8 @@ inline constexpr struct binary_cross_entropy_t : composite_operator<binary_cross
   }
 } binary_cross_entropy{};
 
-/// `binary_cross_entropy` of sigmoid(x) without loss; `pos_weight` multiplies what positive targets cost.
+/// `binary_cross_entropy` of sigmoid(x), computed without loss of precision. `pos_weight` multiplies the loss of
+/// positive targets.
 inline constexpr struct binary_cross_entropy_with_logits_t : composite_operator<binary_cross_entropy_with_logits_t> {
   static constexpr auto op_name = "binary_cross_entropy_with_logits";
   template <value X, value Y, class W = none_t, class R = ints<1>, class P = none_t>
@@ -173,7 +175,7 @@ inline constexpr struct binary_cross_entropy_with_logits_t : composite_operator<
   }
 } binary_cross_entropy_with_logits{};
 
-/// target (log(target) - input), where `input` holds logarithms, and `log_target` says whether the target does.
+/// target (log(target) - input), where `input` contains logarithms. With `log_target` the target does, too.
 inline constexpr struct kl_div_t : composite_operator<kl_div_t> {
   static constexpr auto op_name = "kl_div";
   template <value X, value Y, class R = ints<1>, class L = ints<0>>
@@ -185,8 +187,8 @@ inline constexpr struct kl_div_t : composite_operator<kl_div_t> {
   }
 } kl_div{};
 
-/// e^x - y x of logarithms x of a rate, or x - y log(x + eps) of a rate; `full` adds what Stirling's formula says of
-/// log(y!).
+/// The Poisson loss: e^x - y x if `log_input`, where x is the logarithm of a rate, otherwise x - y log(x + eps) for a
+/// rate x. `full` adds Stirling's approximation of log(y!) where y > 1.
 inline constexpr struct poisson_nll_loss_t : composite_operator<poisson_nll_loss_t> {
   static constexpr auto op_name = "poisson_nll_loss";
   template <value X, value Y, class R = ints<1>>
@@ -203,8 +205,8 @@ inline constexpr struct poisson_nll_loss_t : composite_operator<poisson_nll_loss
   }
 } poisson_nll_loss{};
 
-/// Half of log(variance) + (x - y)^2 / variance, where the variance is at least `eps`, which is constant to
-/// derivatives; `full` adds log(2 pi) / 2. The variance has the shape of the input, or 1 for, or lacks, its last size.
+/// 0.5 (log(variance) + (x - y)^2 / variance). The variance is raised to at least `eps`; this does not affect
+/// derivatives. `full` adds log(2 pi) / 2. The variance has the shape of the input, or the last size is 1 or missing.
 inline constexpr struct gaussian_nll_loss_t : composite_operator<gaussian_nll_loss_t> {
   static constexpr auto op_name = "gaussian_nll_loss";
   template <value X, value Y, value V, class R = ints<1>>
@@ -218,7 +220,7 @@ inline constexpr struct gaussian_nll_loss_t : composite_operator<gaussian_nll_lo
       refuse::shapes_do_not_match(op_name, s, v);
     };
     auto const given = reshape(variance, on_dims(fitting, shape_of(variance), shape_of(input)));
-    auto const low = where(lt(detach(given), eps), sub(eps, detach(given)), 0); // adds nothing to a derivative
+    auto const low = where(lt(detach(given), eps), sub(eps, detach(given)), 0); // does not affect the derivative
     auto const v = add(given, low);
     auto const y = mul(add(log(v), div(square(sub(input, target)), v)), 0.5);
     return detail::reduced_loss(add(y, full ? 0.91893853320467274178032973640562 : 0.0), how);
@@ -263,7 +265,8 @@ inline constexpr struct multilabel_soft_margin_loss_t : composite_operator<multi
   }
 } multilabel_soft_margin_loss{};
 
-/// 1 - cos(x1, x2) where the target is 1, max(0, cos - margin) where it is -1; along the last axis.
+/// 1 - cos(x1, x2) where the target is 1, max(0, cos(x1, x2) - margin) where it is -1. Cosines are taken along the last
+/// axis.
 inline constexpr struct cosine_embedding_loss_t : composite_operator<cosine_embedding_loss_t> {
   static constexpr auto op_name = "cosine_embedding_loss";
   template <value X, value Y, value T, class R = ints<1>>
@@ -277,7 +280,7 @@ inline constexpr struct cosine_embedding_loss_t : composite_operator<cosine_embe
 } cosine_embedding_loss{};
 
 namespace detail {
-/// The axis of classes: 1, or 0 of a vector.
+/// Returns the axis of classes: 1, or 0 for a vector.
 inline constexpr auto class_axis = [](dims const& s) {
   if (s.n == 0) refuse::argument_is_invalid("nll_loss", "the input has at least one axis, of classes");
   return dims{s.n > 1};
@@ -294,9 +297,10 @@ inline constexpr auto without_classes = [](dims const& s, dims const& a, dims co
 };
 } // namespace detail
 
-/// Minus the element of the class that the target names, of logarithms of probabilities: input [n, classes, ...], or
-/// [classes], target of int64 without the axis of classes. Targets of `ignore_index` count for nothing. `weight` has a
-/// number for each class; the mean is then one over weights. `index_error` for a target that is no class.
+/// The negative log-likelihood: minus the element of the target's class. The input contains log-probabilities, [n,
+/// classes, ...] or [classes]; the target is int64 without the axis of classes. Targets equal to `ignore_index` are
+/// ignored. `weight` has one number for each class; the mean is then a weighted mean. A target that is no class throws
+/// `index_error`.
 inline constexpr struct nll_loss_t : composite_operator<nll_loss_t> {
   static constexpr auto op_name = "nll_loss";
   template <value X, value Y, class W = none_t, class R = ints<1>>
@@ -324,8 +328,9 @@ inline constexpr struct nll_loss_t : composite_operator<nll_loss_t> {
   }
 } nll_loss{};
 
-/// `nll_loss` of log_softmax(input), or, when the target is floating, minus the sum of target times that; with
-/// `label_smoothing` a share of the target is spread over all classes.
+/// `nll_loss` of log_softmax(input). A floating target contains the probabilities of classes; the loss is then minus
+/// the sum of target * log_softmax(input). `label_smoothing` is the share of the target that is spread evenly over all
+/// classes.
 inline constexpr struct cross_entropy_t : composite_operator<cross_entropy_t> {
   static constexpr auto op_name = "cross_entropy";
   template <value X, value Y, class W = none_t, class R = ints<1>>
@@ -360,7 +365,7 @@ private:
     if (smoothing == 0) return hard;
     auto const counts = ne(target, ignore_index);
     auto const soft = where(counts, neg(sum(by_class(logs, weight, axis), axis)), 0);
-    auto const shares = [&] { // what the mean is over
+    auto const shares = [&] { // the divisor of the mean
       if constexpr (is_none<W>) return sum(to(counts, type_fact(logs)));
       else return sum(nll_loss(neg(ones_like(logs)), target, weight, reduction::none, ignore_index));
     }();
@@ -387,8 +392,8 @@ private:
   }
 } cross_entropy{};
 
-/// The sum over the other classes of max(0, margin - x[y] + x[i])^p, times the weight of the class, over the number of
-/// classes: input [n, classes] or [classes]; p is 1 or 2.
+/// The sum over all classes i but the target y of max(0, margin - x[y] + x[i])^p, times the weight of class y, divided
+/// by the number of classes. The input is [n, classes] or [classes]; p is 1 or 2.
 inline constexpr struct multi_margin_loss_t : composite_operator<multi_margin_loss_t> {
   static constexpr auto op_name = "multi_margin_loss";
   template <value X, value Y, class W = none_t, class R = ints<1>>
@@ -406,7 +411,8 @@ inline constexpr struct multi_margin_loss_t : composite_operator<multi_margin_lo
     auto const at = reshape(target, column);
     auto const d = relu(add(sub(x, gather(x, ints<1>{}, at)), margin)); // at the margin the derivative is 0
     auto const costs = p == 1 ? mul(d, 1.0) : square(d);
-    double const itself = p == 1 ? margin : margin * margin; // the class of the target is counted too, and taken off
+    // the target's own class is included in the sum, and subtracted
+    double const itself = p == 1 ? margin : margin * margin;
     auto const all = sub(sum(costs, axis<1>, keepdim), margin > 0 ? itself : 0.0);
     auto const by_weight = [&] {
       if constexpr (is_none<W>) return all;
@@ -421,8 +427,9 @@ inline constexpr struct multi_margin_loss_t : composite_operator<multi_margin_lo
   }
 } multi_margin_loss{};
 
-/// max(0, margin + distance to the positive - distance to the negative), distances by `pairwise_distance`; with `swap`
-/// the negative's is that to the positive where it is less. The three have as many dimensions.
+/// max(0, margin + distance to the positive - distance to the negative), with distances by `pairwise_distance`. With
+/// `swap`, the distance from positive to negative replaces that from anchor to negative where it is smaller. All three
+/// operands must have the same rank.
 inline constexpr struct triplet_margin_loss_t : composite_operator<triplet_margin_loss_t> {
   static constexpr auto op_name = "triplet_margin_loss";
   template <value A, value P, value N, class R = ints<1>>
@@ -438,8 +445,8 @@ inline constexpr struct triplet_margin_loss_t : composite_operator<triplet_margi
   }
 } triplet_margin_loss{};
 
-/// `triplet_margin_loss` by a distance of one's own: `distance(x, y)` (`torch.nn.functional.
-/// triplet_margin_with_distance_loss`).
+/// `triplet_margin_loss` with a user-defined distance, `distance(x, y)`
+/// (`torch.nn.functional.triplet_margin_with_distance_loss`).
 inline constexpr struct triplet_margin_with_distance_loss_t {
   static constexpr auto op_name = "triplet_margin_with_distance_loss";
   template <value A, value P, value N, class D = pairwise_distance_t, class R = ints<1>>
@@ -455,8 +462,8 @@ inline constexpr struct triplet_margin_with_distance_loss_t {
   }
 } triplet_margin_with_distance_loss{};
 
-/// Over pairs of a class that is a target and one that is not: max(0, 1 - (x[y] - x[i])), summed and over the number of
-/// classes. Targets, of the shape of the input [n, classes] or [classes], end at the first -1.
+/// The sum over pairs of a target class y and another class i of max(0, 1 - (x[y] - x[i])), divided by the number of
+/// classes. The target has the shape of the input, [n, classes] or [classes]; its classes end at the first -1.
 inline constexpr struct multilabel_margin_loss_t : composite_operator<multilabel_margin_loss_t> {
   static constexpr auto op_name = "multilabel_margin_loss";
   template <value X, value Y, class R = ints<1>>
@@ -470,7 +477,7 @@ inline constexpr struct multilabel_margin_loss_t : composite_operator<multilabel
     auto const y = reshape(target, sizes);
     auto const ended = to(lt(y, 0), type_fact(x));
     auto const side = on_dims([](dims const& s) { return dims{s[1], s[1]}; }, sizes);
-    auto const valid = eq(mm(ended, triu(new_full(detach(x), side, 1))), 0); // none at or before it has ended
+    auto const valid = eq(mm(ended, triu(new_full(detach(x), side, 1))), 0); // true before the first -1
     auto const at = where(valid, y, 0);
     auto const targets = scatter_add(new_full(detach(x), sizes, 0), ints<1>{}, at, to(valid, type_fact(x)));
     auto const column = on_dims([](dims const& s) { return dims{s[0], s[1], 1}; }, sizes);

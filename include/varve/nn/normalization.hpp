@@ -12,11 +12,11 @@
 #include <cmath>
 
 /// @file
-/// Normalizations, and the linear parts of networks.
+/// Normalization layers, linear layers and attention.
 namespace varve {
 
 namespace detail {
-/// A vector of a number for each channel, which is axis 1, beside [n, channels, ...].
+/// Returns the shape of a vector with one number for each channel (axis 1) that broadcasts to [n, channels, ...].
 inline constexpr auto channels_of = [](dims const& w, dims const& s) {
   dims r = s;
   for (int k = 0; k < s.n; ++k) r[k] = 1;
@@ -28,7 +28,7 @@ template <value X, class W>
 constexpr auto by_channel(X const& x, W const& w) {
   return reshape(w, on_dims(channels_of, shape_of(w), shape_of(x)));
 }
-/// y times a weight and plus a bias for each channel, where there are such.
+/// Multiplies by a weight and adds a bias for each channel, unless they are `none`.
 template <value Y, class W, class B>
 constexpr auto scaled_by_channel(Y const& y, W const& weight, B const& bias) {
   auto const scaled = [&] {
@@ -38,7 +38,7 @@ constexpr auto scaled_by_channel(Y const& y, W const& weight, B const& bias) {
   if constexpr (is_none<B>) return scaled;
   else return add(scaled, by_channel(y, bias));
 }
-/// x less its mean, over its standard deviation, both along axes.
+/// Returns (x - mean) / sqrt(variance + eps), with mean and variance along axes.
 template <value X, class A>
 constexpr auto standardized(X const& x, A const& axes, double eps) {
   auto const d = sub(x, mean(x, axes, keepdim));
@@ -46,7 +46,8 @@ constexpr auto standardized(X const& x, A const& axes, double eps) {
 }
 } // namespace detail
 
-/// x times a matrix [out, in], transposed, plus a bias (`torch.nn.functional.linear`); the weight may be a vector [in].
+/// x times the transpose of a matrix [out, in], plus a bias (`torch.nn.functional.linear`). The weight may also be a
+/// vector [in].
 inline constexpr struct linear_t : composite_operator<linear_t> {
   static constexpr auto op_name = "linear";
   template <value X, value W, class B = none_t>
@@ -61,7 +62,7 @@ inline constexpr struct linear_t : composite_operator<linear_t> {
   }
 } linear{};
 
-/// For each k x1 w[k] x2, of x1 [.., a], x2 [.., b], w [out, a, b], plus a bias (`torch.nn.functional.bilinear`).
+/// For each k, x1 w[k] x2 plus a bias, with x1 [.., a], x2 [.., b], w [out, a, b] (`torch.nn.functional.bilinear`).
 inline constexpr struct bilinear_t : composite_operator<bilinear_t> {
   static constexpr auto op_name = "bilinear";
   template <value X, value Y, value W, class B = none_t>
@@ -90,8 +91,8 @@ inline constexpr struct bilinear_t : composite_operator<bilinear_t> {
   }
 } bilinear{};
 
-/// x over its root mean square along the last axes, whose sizes are given, times a weight; `eps` is that of the dtype
-/// unless it is given (`torch.nn.functional.rms_norm`). Integers are refused.
+/// x / sqrt(mean(x^2) + eps) times a weight, over the last axes, whose sizes are given
+/// (`torch.nn.functional.rms_norm`). By default `eps` is the machine epsilon of the dtype. Integers are refused.
 inline constexpr struct rms_norm_t : composite_operator<rms_norm_t> {
   static constexpr auto op_name = "rms_norm";
   template <value X, class S, class W = none_t, class E = none_t>
@@ -110,8 +111,8 @@ inline constexpr struct rms_norm_t : composite_operator<rms_norm_t> {
   }
 } rms_norm{};
 
-/// Channels in so many groups, each normalized with all its elements: x [n, channels, ...]
-/// (`torch.nn.functional.group_norm`).
+/// Divides the channels into groups and normalizes each group over all its elements (`torch.nn.functional.group_norm`).
+/// x is [n, channels, ...].
 inline constexpr struct group_norm_t : composite_operator<group_norm_t> {
   static constexpr auto op_name = "group_norm";
   template <value X, class G, class W = none_t, class B = none_t>
@@ -128,7 +129,7 @@ inline constexpr struct group_norm_t : composite_operator<group_norm_t> {
   }
 } group_norm{};
 
-/// Each channel of each sample normalized for itself: x [n, channels, ...] (`torch.nn.functional.instance_norm`).
+/// Normalizes each channel of each sample separately (`torch.nn.functional.instance_norm`). x is [n, channels, ...].
 inline constexpr struct instance_norm_t : composite_operator<instance_norm_t> {
   static constexpr auto op_name = "instance_norm";
   template <value X, class W = none_t, class B = none_t>
@@ -152,8 +153,8 @@ inline constexpr auto all_but_channels = [](dims const& s) {
   return r;
 };
 } // namespace detail
-/// Channels normalized over all samples: by the statistics of x, or, with `mean` and `variance`, by these: x [n,
-/// channels, ...] (`torch.nn.functional.batch_norm`; running statistics are the caller's).
+/// Normalizes each channel over all samples (`torch.nn.functional.batch_norm`). x is [n, channels, ...]. It uses the
+/// statistics of x, or `mean` and `variance` if they are given; the caller maintains running statistics.
 inline constexpr struct batch_norm_t : composite_operator<batch_norm_t> {
   static constexpr auto op_name = "batch_norm";
   template <value X, class M = none_t, class V = none_t, class W = none_t, class B = none_t>
@@ -170,7 +171,7 @@ inline constexpr struct batch_norm_t : composite_operator<batch_norm_t> {
   }
 } batch_norm{};
 
-/// x / (k + alpha * mean of squares over `size` neighbouring channels)^beta: x [n, channels, ...]
+/// x / (k + alpha * mean of squares over `size` neighbouring channels)^beta, for x [n, channels, ...]
 /// (`torch.nn.functional.local_response_norm`).
 inline constexpr struct local_response_norm_t : composite_operator<local_response_norm_t> {
   static constexpr auto op_name = "local_response_norm";
@@ -195,9 +196,9 @@ inline constexpr struct local_response_norm_t : composite_operator<local_respons
   }
 } local_response_norm{};
 
-/// softmax(q k^T / sqrt(d) + mask) v of q [.., l, d], k [.., s, d], v [.., s, e]; a mask of bool says where to look, a
-/// floating one is added; `scale` in the place of 1 / sqrt(d) (`torch.nn.functional.scaled_dot_product_attention`,
-/// without dropout).
+/// softmax(q k^T / sqrt(d) + mask) v for q [.., l, d], k [.., s, d] and v [.., s, e]
+/// (`torch.nn.functional.scaled_dot_product_attention`, without dropout). A bool mask is true where attention is
+/// allowed; a floating mask is added. `scale` replaces 1 / sqrt(d).
 inline constexpr struct scaled_dot_product_attention_t : composite_operator<scaled_dot_product_attention_t> {
   static constexpr auto op_name = "scaled_dot_product_attention";
   template <value Q, value K, value V, class M = none_t, class S = none_t>

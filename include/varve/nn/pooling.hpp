@@ -10,13 +10,13 @@
 #include <varve/op/matmul.hpp>
 
 /// @file
-/// Pools of `torch.nn.functional` over the last one to three dimensions of [channels, ...] or [n, channels, ...].
+/// Pooling of `torch.nn.functional`, over the last one to three dimensions of [channels, ...] or [n, channels, ...].
 /// Sizes, steps and margins are one number, or one for each of these dimensions.
 namespace varve {
 
 namespace detail {
-/// A pool's attributes, one for each of `N` dimensions: sizes of windows, steps, margins, distances within a window,
-/// and whether a last window may lie partly outside.
+/// The attributes of a pool, one for each of `N` dimensions: window size, step, margin, dilation, and whether the last
+/// window may lie partly outside.
 template <int N>
 struct pool_facts {
   dims size, step, margin, dilation;
@@ -37,7 +37,7 @@ struct pool_facts {
         refuse::argument_is_invalid("pooling", "a margin is at most half of the window");
     }
   }
-  /// How far a window reaches, and how many there are, of axis `a` with `n` elements.
+  /// The extent of a window along axis `a`. `count` returns the number of windows over `n` elements.
   constexpr extent reach(int a) const { return dilation[a] * (size[a] - 1) + 1; }
   constexpr extent count(int a, extent n) const {
     extent const room = n + margin[a] * 2 - reach(a);
@@ -46,7 +46,7 @@ struct pool_facts {
     if (ceil && (r - 1) * step[a] >= n + margin[a]) r = r - 1;
     return r;
   }
-  /// What is added behind the elements so that the last window is whole.
+  /// Returns the margin after the elements that completes the last window.
   constexpr extent behind(int a, extent n) const {
     extent const more = (count(a, n) - 1) * step[a] + reach(a) - n - margin[a];
     return more < margin[a] ? margin[a] : more;
@@ -66,7 +66,7 @@ inline constexpr auto pool_margins =
       for (int a = N - 1; a >= 0; --a) r.push_back(f.margin[a]).push_back(f.behind(a, s[s.n - N + a]));
       return r;
     };
-/// Margins that count as elements in a mean, and those that only make the last window whole.
+/// Returns the margins that may count as elements in a mean (`Own`), or those that only complete the last window.
 template <int N, bool Own>
 inline constexpr auto pool_margins_apart = [](dims const& s, dims const& k, dims const& t, dims const& p, dims const& d,
                                               dims const& up) {
@@ -78,7 +78,7 @@ inline constexpr auto pool_margins_apart = [](dims const& s, dims const& k, dims
 };
 template <int N>
 inline constexpr auto pool_window_sizes = [](dims const& s, dims const& k, dims const& t, dims const& p, dims const& d,
-                                             dims const& up) { // of the value before it got margins
+                                             dims const& up) { // the sizes before margins were added
   pool_facts<N> const f(k, t, p, d, up);
   dims r = s.sub(0, s.n - N);
   for (int a = 0; a < N; ++a) r.push_back(f.count(a, s[s.n - N + a]));
@@ -102,7 +102,7 @@ inline constexpr auto joined_windows = [](dims const& s) {
   for (int a = s.n - N; a < s.n; ++a) n *= s[a];
   return r.push_back(n);
 };
-/// The windows of a value that has its margins already: [.., windows..., elements of one].
+/// Returns the windows of a value that already has its margins: [.., windows..., elements of a window].
 template <int N, value X, class S, class K, class T, class P, class D, class C>
 constexpr auto pool_windows(X const& padded, S const& before, K const& k, T const& t, P const& p, D const& d,
                             C const& up) {
@@ -111,7 +111,8 @@ constexpr auto pool_windows(X const& padded, S const& before, K const& k, T cons
   return reshape(w, on_dims(joined_windows<N>, shape_of(w)));
 }
 
-/// Samples and channels as one dimension, so that windows do not run out of dimensions; and as they were.
+/// Joins batch and channels into one dimension, so that windows fit into the greatest rank. `lead_as_before` restores
+/// them.
 template <int N>
 inline constexpr auto lead_as_one = [](dims const& s) {
   require_pooled(std::integral_constant<int, N>{}, s);
@@ -135,7 +136,7 @@ constexpr auto with_one_lead(X const& x) {
   return reshape(x, on_dims(lead_as_one<N>, shape_of(x)));
 }
 
-/// The windows of a pool over a value, whose sizes become those of the result.
+/// Returns the windows of a pool over a value; `sizes` become those of the result.
 template <int N>
 kernel::pool_windows windows_in_memory(pool_facts<N> const& f, dims& sizes) {
   kernel::pool_windows w;
@@ -149,8 +150,8 @@ kernel::pool_windows windows_in_memory(pool_facts<N> const& f, dims& sizes) {
   }
   return w;
 }
-/// The sums of windows, in one pass over memory where nothing watches the operators that they are made of; else
-/// undefined.
+/// Returns the sums of windows, computed in one pass over memory. Returns an undefined tensor if observers need the
+/// composing operators.
 template <int N, class T>
 VARVE_NOINLINE T summed_at_once(T const& in, pool_facts<N> const& f) {
   if (!are_unwatched(&in, 1) || !in.has_data() || !are_built_in<as_strided_t, sum_t>() || !is_floating(in.dtype()) ||
@@ -166,8 +167,9 @@ VARVE_NOINLINE T summed_at_once(T const& in, pool_facts<N> const& f) {
   return sums;
 }
 
-/// Greatest elements and where they lie, of one pass over memory where nothing watches the operators that they are made
-/// of, or only one recorder does, which then sees a `gather`; else, and where a window lies outside, undefined.
+/// Returns greatest elements and their indices, computed in one pass over memory. This needs operands without
+/// observers, or with a single recorder, which then records a `gather`. Returns undefined tensors otherwise, or if a
+/// window lies entirely in a margin.
 template <int N, class T>
 VARVE_NOINLINE std::pair<T, T> pooled_at_once(T const& in, pool_facts<N> const& f) {
   tensor const* below[] = {&in};
@@ -194,7 +196,7 @@ VARVE_NOINLINE std::pair<T, T> pooled_at_once(T const& in, pool_facts<N> const& 
   return {reshape(gather(reshape(in, flat), axis<-1>, reshape(places, at)), sizes), places};
 }
 
-/// Greatest elements and where they lie among the spatial ones.
+/// Returns the greatest elements and their indices among the spatial elements.
 template <int N>
 struct max_pool_of {
   template <value X, class K, class T = ints<>, class P = ints<0>, class D = ints<1>, class C = ints<0>>
@@ -233,7 +235,7 @@ struct max_pool_of {
 private:
   static constexpr index_t least_of_dtype(dtype t) { return t == dtype::bool_ ? 0 : least_of(t); }
 };
-/// Means of windows, of halves in float32.
+/// Returns means of windows; half-precision floats are computed in float32.
 template <int N>
 struct avg_pool_of {
   template <value X, class K, class T = ints<>, class P = ints<0>, class C = ints<0>>
@@ -262,7 +264,7 @@ private:
           return r;
       return varve::sum(pool_windows<N>(constant_pad_nd(x, pad), s, k, t, p, d, up), axis<-1>);
     }();
-    auto const over = [&](auto const& counts) { // of integers what is behind the point is cut off
+    auto const over = [&](auto const& counts) { // truncated for integers
       return with_lead_of<N>(to(div(sums, expand(counts, shape_of(sums))), type_fact(x)), shape_of(in));
     };
     if (divisor != 0) return over(new_full(detach(sums), ints<>{}, divisor));
@@ -276,13 +278,13 @@ private:
   }
 };
 
-/// Whole numbers that are not negative, over n, without the rest.
+/// Returns nonnegative integers divided by n, rounded down.
 template <value O>
 constexpr auto whole_quotient(O const& o, index_t n) {
   auto const q = div(to(o, ints<static_cast<index_t>(dtype::float64)>{}), static_cast<double>(n));
   return to(q, ints<static_cast<index_t>(dtype::int64)>{});
 }
-/// Where window o of n begins and ends, which cover `size` elements.
+/// Returns the start of window o of n windows that cover `size` elements; `adaptive_end` returns its end.
 template <value O>
 constexpr auto adaptive_start(O const& o, index_t size, index_t n) {
   return whole_quotient(mul(o, size), n);
@@ -291,7 +293,7 @@ template <value O>
 constexpr auto adaptive_end(O const& o, index_t size, index_t n) {
   return whole_quotient(add(mul(add(o, 1), size), n - 1), n);
 }
-/// Sizes that are asked for, where -1 keeps that of the value.
+/// Returns the requested sizes, where -1 keeps that of the value.
 template <int N>
 inline constexpr auto adaptive_sizes = [](dims const& s, dims const& wanted) {
   require_pooled(std::integral_constant<int, N>{}, s);
@@ -305,7 +307,7 @@ inline constexpr auto adaptive_sizes = [](dims const& s, dims const& wanted) {
   }
   return r;
 };
-/// The longest of n windows that cover `size` elements.
+/// Returns the length of the longest of n windows that cover `size` elements.
 inline constexpr auto longest_window = [](dims const& size, dims const& n) {
   extent most = 1;
   for (index_t o = 0; o < index_t(n[0]); ++o) {
@@ -323,7 +325,8 @@ struct adaptive_avg_pool_of {
   }
 
 private:
-  /// Sums of windows of one length, which read nothing else: of a shorter one the last element stands again, as 0.
+  /// Sums windows of equal length. Shorter windows repeat their last element, which then counts as 0; no element
+  /// outside a window is read.
   template <int A, class X, class S>
   static constexpr auto along(X const& x, S const& sizes) {
     if constexpr (A == N) return x;
@@ -352,7 +355,7 @@ private:
       else r.push_back(s[k]);
     return r;
   };
-  /// The shape of what differs along `Count` axes from a place on.
+  /// The shape of a value that varies along `Count` axes from an axis on.
   template <int Count>
   static constexpr auto above = [](dims const& s, dims const& at) {
     dims r;
@@ -380,7 +383,8 @@ struct adaptive_max_pool_of {
   }
 
 private:
-  /// Each axis as windows of one length, one after the other; what a shorter one lacks is its last element again.
+  /// Lays out the windows of each axis one after the other, with equal lengths. Shorter windows repeat their last
+  /// element.
   template <int A, class X, class S>
   static constexpr auto spread(X const& x, S const& want) {
     if constexpr (A == N) return x;
@@ -418,37 +422,39 @@ private:
 };
 } // namespace detail
 
-/// `max_pool1d(x, size, step = size, margin = 0, dilation = 1, ceil = 0)`: the greatest element of each window, and its
-/// place among the spatial elements, as a pair; all of a derivative goes there. Margins hold nothing; with `ceil` the
-/// last window may lie partly outside.
+/// `max_pool1d(x, size, step = size, margin = 0, dilation = 1, ceil = 0)`: the greatest element of each window and its
+/// index among the spatial elements, as a pair. All of the derivative goes to that element. Margins contain no
+/// elements. With `ceil` the last window may lie partly outside.
 inline constexpr detail::max_pool_of<1> max_pool1d{};
-/// ... of two spatial dimensions.
+/// `max_pool1d` with two spatial dimensions.
 inline constexpr detail::max_pool_of<2> max_pool2d{};
-/// ... of three spatial dimensions.
+/// `max_pool1d` with three spatial dimensions.
 inline constexpr detail::max_pool_of<3> max_pool3d{};
-/// `avg_pool1d(x, size, step = size, margin = 0, ceil = 0, count_margin = true, divisor = 0)`: the mean of each window;
-/// margins are zeros that count, or do not; a `divisor` takes the place of the count.
+/// `avg_pool1d(x, size, step = size, margin = 0, ceil = 0, count_margin = true, divisor = 0)`: the mean of each window.
+/// Margins are zeros, which count as elements if `count_margin` is true. A nonzero `divisor` replaces the count.
 inline constexpr detail::avg_pool_of<1> avg_pool1d{};
-/// ... of two spatial dimensions.
+/// `avg_pool1d` with two spatial dimensions.
 inline constexpr detail::avg_pool_of<2> avg_pool2d{};
-/// ... of three spatial dimensions.
+/// `avg_pool1d` with three spatial dimensions.
 inline constexpr detail::avg_pool_of<3> avg_pool3d{};
-/// `adaptive_avg_pool1d(x, sizes)`: means of as many windows as the result has elements, which cover the input; -1
-/// keeps a size.
+/// `adaptive_avg_pool1d(x, sizes)`: the means of as many windows as the result has elements. The windows cover the
+/// input. A size of -1 keeps that of the input.
 inline constexpr detail::adaptive_avg_pool_of<1> adaptive_avg_pool1d{};
-/// ... of two spatial dimensions.
+/// `adaptive_avg_pool1d` with two spatial dimensions.
 inline constexpr detail::adaptive_avg_pool_of<2> adaptive_avg_pool2d{};
-/// ... of three spatial dimensions.
+/// `adaptive_avg_pool1d` with three spatial dimensions.
 inline constexpr detail::adaptive_avg_pool_of<3> adaptive_avg_pool3d{};
-/// `adaptive_max_pool1d(x, sizes)`: the greatest elements of such windows, and their places, as a pair.
+/// `adaptive_max_pool1d(x, sizes)`: the greatest elements of the windows of `adaptive_avg_pool1d`, and their indices,
+/// as a pair.
 inline constexpr detail::adaptive_max_pool_of<1> adaptive_max_pool1d{};
-/// ... of two spatial dimensions.
+/// `adaptive_max_pool1d` with two spatial dimensions.
 inline constexpr detail::adaptive_max_pool_of<2> adaptive_max_pool2d{};
-/// ... of three spatial dimensions.
+/// `adaptive_max_pool1d` with three spatial dimensions.
 inline constexpr detail::adaptive_max_pool_of<3> adaptive_max_pool3d{};
 
-/// `im2col(x, size, dilation = 1, margin = 0, step = 1)`: each window of an image [n, channels, height, width], or
-/// without n, as a column: [n, channels * elements of a window, windows] (`torch.nn.functional.unfold`).
+/// `im2col(x, size, dilation = 1, margin = 0, step = 1)`: the windows of an image [n, channels, height, width] or
+/// [channels, height, width] as columns (`torch.nn.functional.unfold`). The result is [n, channels * elements of a
+/// window, windows].
 inline constexpr struct im2col_t : composite_operator<im2col_t> {
   static constexpr auto op_name = "im2col";
   template <value X, class K, class D = ints<1>, class P = ints<0>, class S = ints<1>>

@@ -7,27 +7,28 @@
 #include <varve/special/rounding.hpp>
 
 /// @file
-/// Images read at places that a grid says (`torch.nn.functional.grid_sample`).
+/// Sampling of images at the coordinates of a grid (`torch.nn.functional.grid_sample`).
 namespace varve {
 
-/// How elements make one between them, and what lies beyond the edges.
+/// How `grid_sample` interpolates between elements.
 enum class sampling : unsigned char { linear, nearest, cubic };
-/// What `grid_sample` reads outside of an image.
+/// What `grid_sample` reads outside an image.
 enum class beyond_edges : unsigned char { zeros, border, reflection };
 
 namespace detail {
-/// A coordinate in [-1, 1] as one of elements; with corners aligned, -1 and 1 are the first and the last.
+/// Converts a coordinate in [-1, 1] to one in elements. With aligned corners, -1 and 1 are the centers of the first and
+/// last element.
 template <value V>
 constexpr auto coordinate_of_grid(V const& x, index_t n, bool corners) {
   double const size = static_cast<double>(n);
   if (corners) return mul(add(x, 1), (size - 1) / 2);
   return sub(mul(add(x, 1), size / 2), 0.5);
 }
-/// ... moved to where elements are.
+/// Moves a coordinate into the range of elements, as `how` requires; `zeros` leaves it as it is.
 template <value V>
 constexpr auto inside_edges(V const& x, index_t n, beyond_edges how, bool corners) {
   double const last = static_cast<double>(n) - 1, low = corners ? 0 : -0.5, span = corners ? last : last + 1;
-  auto const limited = [last](auto const& v) { // without a derivative on the edges, as in PyTorch
+  auto const limited = [last](auto const& v) { // no derivative beyond the edges, as in PyTorch
     return where(mul(gt(v, 0), lt(v, last)), v, detach(clamp(v, 0.0, last)));
   };
   if (how == beyond_edges::zeros) return add(x, 0);
@@ -37,7 +38,7 @@ constexpr auto inside_edges(V const& x, index_t n, beyond_edges how, bool corner
   auto const odd = eq(remainder(floor(div(d, span)), 2.0), 1);
   return add(limited(where(odd, sub(span + low, rest), add(rest, low))), 0);
 }
-/// What is read of [n, channels, all elements] at whole coordinates [n, points], one for each dimension; 0 beyond.
+/// Reads [n, channels, all elements] at integer coordinates [n, points], one for each dimension; 0 outside the image.
 template <int N, value X, value V>
 constexpr auto read_at(X const& rows, dims const& sizes, V const* at) {
   auto inside = mul(ge(at[0], 0), le(at[0], static_cast<double>(index_t(sizes[0]) - 1)));
@@ -53,7 +54,7 @@ constexpr auto read_at(X const& rows, dims const& sizes, V const* at) {
   auto const index = reshape(to(place, ints<static_cast<index_t>(dtype::int64)>{}), thin);
   return where(reshape(inside, thin), gather(rows, axis<2>, expand(index, wide)), 0);
 }
-/// The weights of the four elements about a place `t` behind the second.
+/// Returns the weight of neighbour k of four, for a position at distance `t` after the second.
 template <value V>
 constexpr auto cubic_weight(V const& t, int k) {
   constexpr double a = -0.75;
@@ -66,9 +67,10 @@ constexpr auto cubic_weight(V const& t, int k) {
 }
 } // namespace detail
 
-/// `grid_sample<N>{}(x, grid, how, beyond, corners)` for N = 2 or 3 spatial dimensions: x is [n, channels, ...], the
-/// grid [n, ..., N] has coordinates of the last dimension first; the result is [n, channels, ...] of the grid. Cubic
-/// sampling is of images. Nearest sampling has no derivative by the grid.
+/// `grid_sample<N>(x, grid, how, beyond, corners)` for N = 2 or 3 spatial dimensions. x is [n, channels, ...]. The grid
+/// is [n, ..., N]; its coordinates start with that of the last dimension. The result is [n, channels, ...] with the
+/// spatial sizes of the grid. Cubic sampling is for N = 2 only. Nearest sampling has no derivative with respect to the
+/// grid.
 template <int N>
 struct grid_sample_t {
   template <value X, value G>

@@ -5,7 +5,7 @@
 
 namespace varve {
 
-/// Magnitude. The derivative at 0 is 0. Truth values are refused.
+/// Magnitude. The derivative at 0 is 0. bool is refused.
 template <>
 struct rules<abs_t> : detail::no_bool<abs_t, 1> {
   static constexpr operator_text cpp{"kernel::abs($0)"};
@@ -17,7 +17,7 @@ struct rules<abs_t> : detail::no_bool<abs_t, 1> {
   static constexpr auto partial(arg_t<0>, auto const&, auto const& x) { return sign(x); }
 };
 
-/// -1, 0 or 1; constant to derivatives.
+/// -1, 0 or 1. Its derivative is zero.
 template <>
 struct rules<sign_t> : rule::pointwise<1> {
   static constexpr operator_text cpp{"kernel::sign($0)"};

@@ -5,8 +5,8 @@
 
 namespace varve {
 
-/// x + y. Linear in both operands. Integers wrap around, here and in `sub`, `neg` and `mul`, and so do plain numbers of
-/// C++.
+/// x + y. Linear in both operands. Integer results wrap around, also in `sub`, `neg` and `mul`, and for plain C++
+/// numbers.
 template <>
 struct rules<add_t> : rule::pointwise<2> {
   static constexpr operator_text cpp{"kernel::add($0, $1)", "$0 + $1"};
@@ -24,8 +24,8 @@ struct rules<add_t> : rule::pointwise<2> {
 };
 
 namespace detail {
-/// Truth values have no negative, no magnitude, and are not subtracted (as in PyTorch: use `eq`, `ne` or convert
-/// first).
+/// Base of operators that refuse bool, which has no negative, magnitude or difference (as in PyTorch: use `eq`, `ne`,
+/// or convert first).
 template <class Tag, int Arity>
 struct no_bool : rule::pointwise<Arity> {
   static constexpr bool accepts_bool = false;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 /// @file
-/// Every operator.
+/// Includes all operators.
 #include <varve/op/abs.hpp>
 #include <varve/op/add.hpp>
 #include <varve/op/amax.hpp>

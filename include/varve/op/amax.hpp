@@ -27,7 +27,7 @@ struct extremum : rule::reduction {
       if (v != v || rules<Tag>::better(v, r)) r = v;
     });
   }
-  /// Weights that spread a derivative evenly over the elements equal to the extremum.
+  /// Returns weights that spread a derivative evenly over the elements equal to the extremum.
   template <class Op, value Y, value X>
   static constexpr auto weights(Op const& op, Y const& y, X const& x) {
     auto const hit = to(eq(x, keep_reduced(op, y, x)), type_fact(x));

@@ -5,8 +5,7 @@
 
 namespace varve {
 
-/// Position of the first greatest element along one axis, int64; NaN counts as greatest. Attributes {{axis},
-/// {keepdim}}.
+/// Index (int64) of the first greatest element along one axis; NaN counts as greatest. Attributes {{axis}, {keepdim}}.
 template <>
 struct rules<argmax_t> : rule::reduction {
   static constexpr operator_class planned_as = operator_class::argmax;
@@ -31,7 +30,7 @@ struct rules<argmax_t> : rule::reduction {
   template <class R, class T>
   static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x) {
     for (index_t k = 0, all = numel(out.sizes); k < all; ++k) out.data[k] = 0;
-    if (at[0].n == 0) return; // rank 0, or a batch of such
+    if (at[0].n == 0) return; // rank 0, or a batch of such values
     int const a = static_cast<int>(at[0][0]);
     dims first = x.sizes;
     first[a] = 1;

@@ -23,7 +23,7 @@ inline constexpr auto check_region = [](dims const& sizes, dims const& strides, 
   for (int k = 0; fits && k < sizes.n; ++k) {
     extent const size = sizes[k], stride = strides[k];
     fits = size.is_size() && stride.is_size() && size >= 0 && stride >= 0;
-    if (index_t step = 0; fits && are_numbers(dims{last, size, stride})) // what overflows lies outside
+    if (index_t step = 0; fits && are_numbers(dims{last, size, stride})) // overflow means that it lies outside
       fits = !__builtin_mul_overflow(size.number() - 1, stride.number(), &step) &&
              !__builtin_add_overflow(last.number(), step, &last.bits) && last.is_number();
     else if (fits) last += (size - 1) * stride;
@@ -34,8 +34,8 @@ inline constexpr auto check_region = [](dims const& sizes, dims const& strides, 
                                 "the region lies outside of the value, or sizes and strides differ in number");
   return sizes;
 };
-/// Of how many leading axes is it the same region for each index, of rows that are contiguous, but need not lie beside
-/// one another? So it is of slices that `vmap`s map. 0: of none.
+/// Returns the number of leading axes over which the region is the same for each index, as for slices that `vmap`s map;
+/// 0 if there are none. The rows under these axes must be contiguous, but need not be adjacent.
 constexpr int axes_of_rows(attributes const& at, layout const& in) {
   dims const &sizes = at[0], &strides = at[1];
   for (int k = 1; k <= in.sizes.n && k <= sizes.n; ++k) {
@@ -48,7 +48,7 @@ constexpr int axes_of_rows(attributes const& at, layout const& in) {
   }
   return 0;
 }
-/// Does a region of a value of any strides go along its axes, beyond the end of none? Then `r` is where it lies.
+/// True if the region of a value with any strides follows its axes and exceeds none. Then `r` is its layout.
 constexpr bool goes_along_axes(attributes const& at, layout const& in, layout& r) {
   for (dims const& d : {at[0], at[1], at[2], in.sizes, in.strides})
     if (!are_numbers(d)) return false;
@@ -72,10 +72,12 @@ constexpr bool goes_along_axes(attributes const& at, layout const& in, layout& r
 }
 } // namespace detail
 
-/// Elements of the row-major value `x` at `offset + sum of index * stride`, of any sizes: a view. Offsets count from
-/// the first element of x. The gradient of an element seen twice is the sum. x must be contiguous (`value_error`), the
-/// region must lie within (`torch.as_strided`). What varve itself says so of other values (`detail::strided_region`) is
-/// a view where each step goes along their axes, and of a copy elsewhere.
+/// A region of the row-major value `x`: the elements at `offset + sum of index * stride`, as a view
+/// (`torch.as_strided`). Offsets count from the first element of x. The gradient of an element that occurs twice is the
+/// sum. x must be contiguous (`value_error`), and the region must lie within it.
+///
+/// `detail::strided_region` accepts other values, too. It returns a view if each step follows their axes, otherwise a
+/// view of a copy.
 template <>
 struct rules<as_strided_t> : rule::view {
   static constexpr auto schema = "(Tensor(a) self, int[] size, int[] stride, int storage_offset) -> Tensor(a)";
@@ -104,7 +106,7 @@ struct rules<as_strided_t> : rule::view {
   }
 };
 
-/// The transpose of `as_strided`: zeros of a shape to which elements are added where the region has them.
+/// The transpose of `as_strided`: zeros of a shape, to which each element is added at its position in the region.
 template <>
 struct rules<as_strided_backward_t> : rule::linear {
   static constexpr saved_values saved = saved_values::nothing();
@@ -135,8 +137,8 @@ struct rules<as_strided_backward_t> : rule::linear {
   }
 };
 
-/// The first operand with a region replaced by the second (`torch.as_strided_scatter`); no two elements of the region
-/// may be one.
+/// The first operand with a region replaced by the second (`torch.as_strided_scatter`). The elements of the region must
+/// be distinct.
 template <>
 struct rules<as_strided_scatter_t> {
   static constexpr saved_values saved = saved_values::nothing();
@@ -190,7 +192,7 @@ struct rules<as_strided_scatter_t> {
 };
 
 namespace detail {
-/// ... of a value that may lie in any order.
+/// Returns a strided region of a value in any memory order.
 template <value X, class S, class T, class O>
 constexpr auto strided_region(X const& x, S const& sizes, T const& strides, O const& offset) {
   auto const s = on_dims(check_region, as_fact(sizes), as_fact(strides), as_fact(offset), shape_of(x));

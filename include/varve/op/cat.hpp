@@ -19,7 +19,7 @@ constexpr void require_an_axis(bool there) {
 }
 } // namespace detail
 
-/// Two values one after the other along an axis; longer lists are joined as a balanced tree. Attribute {axis}.
+/// Two values joined along an axis. Longer lists are joined as a balanced tree. Attribute {axis}.
 template <>
 struct rules<cat_t> {
   static constexpr operator_class planned_as = operator_class::cat;
@@ -50,7 +50,7 @@ struct rules<cat_t> {
     detail::assign(out, x);
     if (numel(y.sizes)) detail::assign(strided<R>{out.data + shift, y.sizes, out.strides}, y);
   }
-  /// {axis, start, stop, 1} of the first or second part.
+  /// Returns the range {axis, start, stop, 1} of the first or second part.
   static constexpr auto part(arg_t<0>, auto const& axis, auto const& x, auto const&) {
     return on_dims([](dims const& a, dims const& s) { return dims{a[0], 0, s[static_cast<int>(a[0])], 1}; }, axis,
                    shape_of(x));
@@ -84,12 +84,12 @@ struct rules<cat_t> {
 };
 
 namespace detail {
-/// Does nothing watch the joining of these tensors of one dtype? Then they are written into the result one by one,
-/// without the results of a tree.
+/// True if no observer records the join of these tensors of one dtype. Then they are copied into the result one by one,
+/// without the intermediate results of a tree.
 bool joins_at_once(tensor const* values, std::size_t count);
 tensor join_at_once(index_t axis, tensor const* values, std::size_t count);
-/// Up to `saved_values::most` tensors joined by one call that one recorder writes down; undefined if something else
-/// watches, or their dtypes differ. Attributes {axis}, {where each part ends}.
+/// Joins up to `saved_values::most` tensors by one call that a single recorder records. Returns an undefined tensor if
+/// there are other observers or the dtypes differ. Attributes {axis}, {end of each part}.
 template <class T>
 T join_recorded(index_t axis, T const* values, std::size_t count);
 template <std::size_t From, std::size_t Count, class A, class T>
@@ -108,7 +108,8 @@ constexpr auto join_range(A const& axis, T const& values) {
     return bind<cat_t>(a)(to(x, type), to(y, type));
   }
 }
-/// What joining one value gives: a copy, as of several, so that a write into the result leaves the value as it is.
+/// Returns the join of a single value: a copy, as for several values, so that writing into the result does not change
+/// the operand.
 template <class A, value X>
 constexpr auto joined_alone(A const& axis, X const& x) {
   (void)on_dims(
@@ -149,7 +150,7 @@ T join_recorded(index_t axis, T const* values, std::size_t count) {
   return whole_call(*whole_join<T>::tables[count - 3], attributes(dims{a}, ends), all, static_cast<int>(count),
                     &whole_join<T>::value);
 }
-/// Joins [from, from + count) of a sequence of values of one type (tensors, and traced values).
+/// Joins values [from, from + count) of a sequence of one type (tensors or traced values).
 template <class A, class T>
 constexpr auto join_sequence(A const& axis, T const& values, std::size_t from, std::size_t count) {
   if constexpr (std::is_same_v<std::remove_cvref_t<decltype(values[0])>, tensor>) {
@@ -164,8 +165,8 @@ constexpr auto join_sequence(A const& axis, T const& values, std::size_t from, s
   auto type = dims{static_cast<index_t>(promote_types(dtype_of(x), dtype_of(y)))};
   return bind<cat_t>(dims{wrap_axis(axis[0], rank_of(x))})(to(x, type), to(y, type));
 }
-/// The values that are no empty vectors, which `cat` passes over beside others for PyTorch's sake; all when only such
-/// are there. The first gets the promoted dtype.
+/// Returns the values without those of shape [0], which `cat` ignores as PyTorch does; if all have this shape, the
+/// first remains. The first returned value has the promoted dtype of all.
 template <class T>
 constexpr std::vector<T> without_empty_vectors(T const* values, std::size_t count) {
   std::vector<T> kept;
@@ -179,7 +180,7 @@ constexpr std::vector<T> without_empty_vectors(T const* values, std::size_t coun
   kept[0] = to(kept[0], dims{static_cast<index_t>(type)});
   return kept;
 }
-/// Joins the values of a tuple; static ones beside traced ones become constants of the trace.
+/// Joins the values of a tuple. Static values next to traced ones become constants of the trace.
 template <class A, class T, std::size_t... K>
 constexpr auto join_tuple(A const& axis, T const& values, std::index_sequence<K...>) {
   if constexpr (meets_trace<std::remove_cvref_t<std::tuple_element_t<K, T>>...>) {
@@ -199,7 +200,8 @@ template <class X>
 constexpr void refuse_values_apart() {
   static_assert(never<X>, "varve: stack and cat take their values as one tuple or vector: stack(std::tuple{a, b})");
 }
-/// `join({a, b}, 0)`: how many values stand in the braces only a run tells.
+/// Handles `join({a, b}, 0)`. The number of values in the braces is known at run time only, so static values are
+/// refused.
 template <class Join, class X, class A>
 constexpr auto of_braces(Join const& join, std::initializer_list<X> values, A const& axis) {
   constexpr bool counted_by_a_run = std::is_base_of_v<tensor, X> || is_proxy_base<base_of<X>>;
@@ -209,8 +211,8 @@ constexpr auto of_braces(Join const& join, std::initializer_list<X> values, A co
 }
 } // namespace detail
 
-/// `cat(std::tuple{a, b, c}, axis<0>)`, for tensors and traced values also `cat({a, b}, 0)` and of a vector of them:
-/// values joined along an axis; dtypes promote.
+/// Joins values along an axis: `cat(std::tuple{a, b, c}, axis<0>)`. Tensors and traced values can also be in braces,
+/// `cat({a, b}, 0)`, or in a vector. dtypes promote.
 template <class X, class A>
 constexpr auto cat_t::operator()(X const& values, A const& axis) const {
   if constexpr (value<X>) return detail::refuse_values_apart<X>(), values;
@@ -233,7 +235,7 @@ constexpr auto cat_t::operator()(std::initializer_list<X> values, A const& axis)
   return detail::of_braces(*this, values, axis);
 }
 
-/// Values of one shape joined along a new axis: `stack(std::tuple{a, b}, axis<0>)`, of tensors also `stack({a, b}, 0)`.
+/// Joins values of one shape along a new axis: `stack(std::tuple{a, b}, axis<0>)`, for tensors also `stack({a, b}, 0)`.
 inline constexpr struct stack_t {
   template <value X, class A = ints<0>>
   constexpr auto operator()(std::initializer_list<X> values, A const& axis = {}) const {

@@ -11,23 +11,23 @@
 namespace varve {
 
 namespace detail {
-/// Where a bound replaces `v`, given `beyond(v, bound)`, which says where `v` lies outside: everywhere if it is NaN.
+/// Returns where a bound replaces `v`: where `beyond(v, bound)` is true, and everywhere if the bound is NaN.
 template <value V, value B, class F>
 constexpr auto is_replaced(V const& v, B const& bound, F const& beyond) {
   if constexpr (!number<B>) {
     auto const unless_nan = [&](auto const& b) { return where(eq(b, b), beyond(v, b), true); };
     return choose(is_floating_fact(bound), unless_nan, [&](auto const& b) { return beyond(v, b); }, bound);
   } else if constexpr (std::is_floating_point_v<B>) {
-    return bound == bound ? beyond(v, bound) : eq(v, v); // a NaN of `v` itself may stay
+    return bound == bound ? beyond(v, bound) : eq(v, v); // a NaN in `v` itself may stay
   } else {
     return beyond(v, bound);
   }
 }
-/// What the composition below computes of floating numbers and bounds that are no NaN.
+/// The same result as the composition below, for floating numbers and bounds that are not NaN.
 struct limit_both {
   template <class V>
   VARVE_INLINE V operator()(V const& x, V const& low, V const& high) const {
-    if constexpr (kernel::is_batch<V>) { // without flags as lanes
+    if constexpr (kernel::is_batch<V>) { // avoids flags as SIMD lanes
       using T = kernel::element_t<V>;
       V const raised = kernel::select<T>(x < low, low, x);
       return kernel::select<T>(raised > high, high, raised);
@@ -48,7 +48,7 @@ inline constexpr pointwise_info limits_in_one_pass{
     {nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, &kernel::contiguous<float, float, limit_both, 3>,
      &kernel::contiguous<double, double, limit_both, 3>, nullptr, nullptr},
     {{{kernel::beside<float, limit_both, 3, 6>()}}, {{kernel::beside<double, limit_both, 3, 6>()}}}};
-/// A bound that replaces nothing where there is none.
+/// Returns a bound as a tensor; a missing bound becomes `none`, which limits nothing.
 template <class B>
 tensor bound_of(B const& b, double none) {
   if constexpr (is_none<B>) return tensor::from_number(none);
@@ -60,7 +60,7 @@ constexpr bool is_plain_bound(B const& b) {
   else if constexpr (number<B>) return b == b;
   else return false;
 }
-/// Is a tensor to be limited by numbers, and does nothing watch? Then one pass does it, without flags in memory.
+/// True if a tensor without observers is limited by numbers. Then one pass suffices, without flags in memory.
 template <class X>
 bool limits_at_once(X const& x) {
   return are_unwatched(&x, 1) && (x.dtype() == dtype::float32 || x.dtype() == dtype::float64) && !x.is_number() &&
@@ -75,9 +75,9 @@ X limited(X const& x, Lo const& low, Hi const& high) {
 }
 } // namespace detail
 
-/// `clamp(x, min, max)`: x limited to [min, max]; either bound may be `none`. NaN stays; a bound that is NaN gives NaN;
-/// max wins where min > max. A bound beyond the range of an integer result counts as the end of the range. The
-/// derivative passes inside and at the bounds (torch.clamp).
+/// `clamp(x, min, max)`: x limited to [min, max]. Either bound may be `none`. NaN stays NaN; a NaN bound yields NaN;
+/// max wins where min > max. A bound beyond the range of an integer result counts as the end of the range. The gradient
+/// passes inside and at the bounds, as in torch.clamp.
 inline constexpr struct clamp_t : composite_operator<clamp_t> {
   static constexpr bool keeps_elements = true;
   static constexpr auto op_name = "clamp";
@@ -95,20 +95,20 @@ inline constexpr struct clamp_t : composite_operator<clamp_t> {
       return where(detail::is_replaced(v, hi, gt), detail::within_range_of(op_name, v, hi), v);
     };
     if constexpr (is_none<Lo> && is_none<Hi>) {
-      return x; // nothing more after the message
+      return x; // stops further errors after the message
     } else if constexpr (is_none<Lo>) {
       return lower(x, high);
     } else if constexpr (is_none<Hi>) {
       return raise(x, low);
     } else {
       auto const from_below = [&](auto const& v) { return lower(raise(v, low), high); };
-      // Of integers and a floating max the result is floating: what min may exceed is its dtype.
+      // With integer x and a floating max the result is floating: min only has to fit that dtype.
       auto const from_above = [&](auto const& v) { return from_below(lower(v, high)); };
       auto const limited = choose(
           detail::is_floating_fact(x), from_below,
           [&](auto const& v) { return choose(detail::is_floating_fact(high), from_above, from_below, v); }, x);
       if constexpr (number<Lo> || number<Hi>) return limited;
-      else return detail::in_common_type_of(limited, x, low, high); // of pairs the dtype may be a wider one
+      else return detail::in_common_type_of(limited, x, low, high); // for pairs the dtype may be wider
     }
   }
 } clamp{};

@@ -5,7 +5,7 @@
 
 namespace varve {
 
-/// A copy in row-major order.
+/// Returns a copy in row-major order.
 inline constexpr struct clone_t {
   static constexpr auto op_name = "clone";
   template <value X>
@@ -21,7 +21,7 @@ struct rules<clone_t> : rule::linear {
   static constexpr auto schema = "(Tensor self) -> Tensor";
   static constexpr op_kind kind = op_kind::view;
   static constexpr meta shape(attributes const&, meta const* in, int) { return {in[0].type, in[0].sizes}; }
-  /// Static values have no memory to share; tensors are copied by `make`.
+  /// The layout for static values, which have no memory to share; tensors are copied by `make`.
   static constexpr layout layout_of(attributes const&, layout const& in) { return in; }
   static tensor make(attributes const&, tensor const& x);
   template <class Op>
@@ -34,7 +34,7 @@ struct rules<clone_t> : rule::linear {
   }
 };
 
-/// The value itself when its elements follow one another in row-major order, else a copy.
+/// Returns the value itself if its elements are contiguous in row-major order, otherwise a copy.
 inline constexpr struct contiguous_t {
   template <value X>
   constexpr auto operator()(X const& x) const {

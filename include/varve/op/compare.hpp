@@ -12,7 +12,7 @@ struct comparison : rule::pointwise<2, promotion::comparison> {
 };
 } // namespace detail
 
-/// x < y, as bool; false with NaN. Constant to derivatives, like all comparisons.
+/// x < y, as bool; false with NaN. Its derivative is zero, as of all comparisons.
 template <>
 struct rules<lt_t> : detail::comparison {
   static constexpr operator_text cpp{"kernel::lt($0, $1)"};
@@ -55,7 +55,7 @@ struct rules<ne_t> : detail::comparison {
 };
 
 namespace detail {
-/// A value as the condition of a `where`: is it not 0?
+/// Returns a value as the condition of a `where`: true where it is not 0.
 template <value P>
 constexpr auto as_condition(P const& p) {
   return choose(

@@ -4,19 +4,19 @@
 #include <varve/op/convolution.hpp>
 
 /// @file
-/// `torch.nn.functional.conv1d` and its siblings. Attributes are one number, or one for each spatial dimension; the
-/// input may be without the dimension of samples.
+/// `torch.nn.functional.conv1d` and its siblings. Attributes are one number, or one for each spatial dimension. The
+/// input may lack the batch dimension.
 namespace varve {
 
-/// Padding of `conv1d`, `conv2d`, `conv3d` by name: none, or as much as gives the result the sizes of the input (more
-/// behind than in front where it is odd; strides of 1 only).
+/// Padding of `conv1d`, `conv2d` and `conv3d` by name. `valid` pads nothing; `same` pads so that the result has the
+/// sizes of the input. An odd padding puts one more element at the end than at the start. `same` requires strides of 1.
 struct padding {
   static constexpr ints<0> valid{};
   static constexpr ints<INT64_MIN> same{};
 };
 
 namespace detail {
-/// Whether an input of `N` spatial dimensions is one sample.
+/// Returns whether the input is a single sample of `N` spatial dimensions, without a batch dimension.
 template <class Tag, int N>
 struct is_one_sample {
   constexpr dims operator()(dims const& x, dims const& w) const {
@@ -24,7 +24,7 @@ struct is_one_sample {
     return {x.n == N + 1};
   }
 };
-/// All that "same" pads in a dimension, before and behind.
+/// Total padding of "same" in one dimension, at both ends together.
 constexpr extent same_padding(dims const& dilation, dims const& w, int k) {
   return dilation[dilation.n == 1 ? 0 : k] * (w[k + 2] - 1);
 }
@@ -42,7 +42,7 @@ inline constexpr auto grown_for_same = [](dims const& dilation, dims const& w, d
   for (int k = 0; k + 2 < w.n; ++k) r[k + 2] += same_padding(dilation, w, k) % 2;
   return r;
 };
-/// Zeros behind the elements of each axis, where there are less than wanted.
+/// Appends zeros along each axis that is shorter than wanted.
 template <int Axis, value V, fact S>
 constexpr auto grown(V const& v, S const& sizes) {
   if constexpr (Axis == 5) return v;
@@ -67,7 +67,7 @@ constexpr auto grown(V const& v, S const& sizes) {
   }
 }
 
-/// What the public functions have in common.
+/// The implementation shared by the public functions.
 template <class Tag, int N, bool Transposed>
 struct convolution_of : composite_operator<Tag> {
 protected:
@@ -118,33 +118,33 @@ struct conv_transpose_of : convolution_of<Tag, N, true> {
 };
 } // namespace detail
 
-/// `conv1d(input, weight, bias = none, stride = 1, padding = 0, dilation = 1, groups = 1)`: input [n, in, length], or
-/// [in, length], weight [out, in / groups, taps], bias [out]; the dtypes are equal. Values known to the compiler take
-/// attributes as types: `conv1d(x, w, none, ints<2>{}, padding::same)`.
+/// `conv1d(input, weight, bias = none, stride = 1, padding = 0, dilation = 1, groups = 1)`: input [n, in, length] or
+/// [in, length], weight [out, in / groups, taps], bias [out]. The dtypes must be equal. Static values take attributes
+/// as types: `conv1d(x, w, none, ints<2>{}, padding::same)`.
 inline constexpr struct conv1d_t : detail::conv_of<conv1d_t, 1> {
   static constexpr auto op_name = "conv1d";
 } conv1d{};
 /// `conv2d(input, weight, bias = none, stride = 1, padding = 0, dilation = 1, groups = 1)`: input [n, in, height,
-/// width], or without n, weight [out, in / groups, height, width].
+/// width] or [in, height, width], weight [out, in / groups, height, width].
 inline constexpr struct conv2d_t : detail::conv_of<conv2d_t, 2> {
   static constexpr auto op_name = "conv2d";
 } conv2d{};
-/// `conv3d(input, weight, bias = none, stride = 1, padding = 0, dilation = 1, groups = 1)`: with three spatial
-/// dimensions.
+/// `conv3d(input, weight, bias = none, stride = 1, padding = 0, dilation = 1, groups = 1)`: the convolution with three
+/// spatial dimensions.
 inline constexpr struct conv3d_t : detail::conv_of<conv3d_t, 3> {
   static constexpr auto op_name = "conv3d";
 } conv3d{};
 /// `conv_transpose1d(input, weight, bias = none, stride = 1, padding = 0, output_padding = 0, groups = 1, dilation =
-/// 1)`: weight [in, out / groups, taps]; the transpose of `conv1d` by its input. The result has (length - 1) stride - 2
-/// padding + dilation (taps - 1) + output_padding + 1 elements.
+/// 1)`: the transpose of `conv1d` with respect to its input. The weight is [in, out / groups, taps]. The result has
+/// (length - 1) stride - 2 padding + dilation (taps - 1) + output_padding + 1 elements.
 inline constexpr struct conv_transpose1d_t : detail::conv_transpose_of<conv_transpose1d_t, 1> {
   static constexpr auto op_name = "conv_transpose1d";
 } conv_transpose1d{};
-/// ... with two spatial dimensions.
+/// `conv_transpose1d` with two spatial dimensions.
 inline constexpr struct conv_transpose2d_t : detail::conv_transpose_of<conv_transpose2d_t, 2> {
   static constexpr auto op_name = "conv_transpose2d";
 } conv_transpose2d{};
-/// ... with three spatial dimensions.
+/// `conv_transpose1d` with three spatial dimensions.
 inline constexpr struct conv_transpose3d_t : detail::conv_transpose_of<conv_transpose3d_t, 3> {
   static constexpr auto op_name = "conv_transpose3d";
 } conv_transpose3d{};

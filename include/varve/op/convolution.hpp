@@ -7,21 +7,22 @@
 #include <varve/op/slice.hpp>
 
 /// @file
-/// Convolutions are one operator, transposed or not; bias is a sum. Its gradients are convolutions again (the other way
-/// for the input; batch and channels, stride and dilation exchanged for the weight), and so are its batch rules (more
-/// samples, more channels, more groups), so that everything nests.
+/// Convolutions, transposed or not, are one operator; the bias is added separately. Gradients are again convolutions:
+/// the one with respect to the input swaps transposed and not transposed, the one with respect to the weight exchanges
+/// batch and channels, stride and dilation. Batch rules are convolutions with more samples, channels or groups.
+/// Therefore all of these nest.
 namespace varve {
 
 namespace detail {
-/// The axes of a value of that rank, the first two exchanged.
+/// Returns the axes of a value of the same rank, the first two exchanged.
 inline constexpr auto exchanged = [](dims const& sizes) {
   dims r{1, 0};
   for (int k = 2; k < sizes.n; ++k) r.push_back(k);
   return r;
 };
 constexpr index_t quotient(index_t a, index_t b) { return b > 0 ? a / b : 0; } // 0 groups have no channels
-/// Shapes of the same elements: the dimensions from `k` on in one; `k` and the next in one; dimension 1 split into `n`
-/// and the rest.
+/// Shapes of the same elements. `flat_from` flattens the dimensions from `k` on; `joined` joins dimension `k` with the
+/// next; `split_channels` splits dimension 1 into `n` and the rest.
 constexpr dims flat_from(dims sizes, int k) {
   index_t const rest = numel(sizes.sub(k, sizes.n));
   while (sizes.n > k) sizes.erase(k);
@@ -36,7 +37,7 @@ constexpr dims split_channels(dims sizes, index_t n) {
   sizes[2] = quotient(sizes[2], n);
   return sizes;
 }
-/// The first elements along each axis, where there are more than wanted.
+/// Cuts a value to the first elements along each axis, where it has more than wanted.
 template <int Axis, value V, fact S>
 constexpr auto cut(V const& v, S const& sizes) {
   if constexpr (Axis == 5) return v;
@@ -55,9 +56,9 @@ constexpr auto cut(V const& v, S const& sizes) {
 }
 } // namespace detail
 
-/// A convolution without bias, or a transposed one; bilinear in input and weight. Attributes {stride}, {padding},
-/// {dilation..., transposed, groups, output_padding...}. Outside of the input there are zeros; whether their products
-/// with infinite weights are made, and are NaN, is left open.
+/// A convolution without bias, transposed or not; bilinear in input and weight. Attributes {stride}, {padding},
+/// {dilation..., transposed, groups, output_padding...}. The input is padded with zeros. It is unspecified whether
+/// products of this padding with infinite weights are computed, which would yield NaN.
 template <>
 struct rules<convolution_t> : rule::bilinear {
   static constexpr operator_class planned_as = operator_class::convolution;
@@ -120,8 +121,8 @@ struct rules<convolution_t> : rule::bilinear {
   }
 
 private:
-  /// Batch and channels exchanged, the convolution of the field with what there is at its places tells for each tap
-  /// what met there.
+  /// Returns the weight's gradient. Batch and channels of both operands are exchanged; then `field` is convolved with
+  /// `places`. This sums, for each tap, the products of all pairs that the tap connects.
   template <class Op, value F, value P, fact S>
   static constexpr auto weight_gradient(Op const& op, F const& field, P const& places, S const& sizes) {
     auto const groups = on_dims(detail::groups_of, op.a, op.c);
@@ -145,7 +146,7 @@ private:
                                        on_dims(detail::rest_of_weight_gradient, op.a, op.c))(by_channel, samples);
     return detail::reshape_to(detail::cut<2>(permute(r, on_dims(detail::exchanged, shape_of(r))), sizes), sizes);
   }
-  /// Mapped inputs are more samples.
+  /// Maps over inputs only: they become more samples.
   template <class Op, value X, value W>
   static constexpr auto over_inputs(Op const& op, X const& x, W const& w) {
     auto const y = op(reshape(x, on_dims([](dims const& s) { return detail::joined(s, 0); }, shape_of(x))), w);
@@ -156,11 +157,11 @@ private:
     };
     return reshape(y, on_dims(apart, shape_of(y), shape_of(x)));
   }
-  /// Channels of the result of one weight of those mapped, [n, ...].
+  /// Returns the number of result channels of one of the mapped weights, [n, ...].
   static constexpr index_t channels(dims const& w, index_t groups, bool transposed) {
     return transposed ? w[2] * groups : w[1];
   }
-  /// Inputs mapped along with weights are more groups.
+  /// Maps over inputs and weights: they become more groups.
   template <class Op, value X, value W>
   static constexpr auto over_both(Op const& op, X const& x, W const& w) {
     auto const by_sample = permute(x, on_dims(detail::exchanged, shape_of(x)));
@@ -178,7 +179,7 @@ private:
                                           on_dims(detail::is_transposed, op.a, op.c)));
     return permute(apart, on_dims(detail::exchanged, shape_of(apart)));
   }
-  /// Mapped weights are more channels of the result, within each group.
+  /// Maps over weights only: they become more result channels within each group.
   template <class Op, value X, value W>
   static constexpr auto over_weights(Op const& op, X const& x, W const& w) {
     auto const groups = on_dims(detail::groups_of, op.a, op.c);
@@ -193,7 +194,7 @@ private:
     };
     auto const apart =
         reshape(w, on_dims(pieces, shape_of(w), groups,
-                           transposed)); // what belongs to a group, or of a transposed one to an input channel, in one
+                           transposed)); // all of one group in one dimension; if transposed, all of one input channel
     auto const y = op(x, reshape(permute(apart, ints<1, 0, 2>{}), on_dims(together, shape_of(w), transposed)));
     auto by_group = [](dims const& s, dims const& from, dims const& g, dims const& t) {
       return dims{s[0], g[0], from[0], detail::quotient(channels(from, g[0], t[0] != 0), g[0]), numel(s.sub(2, s.n))};
@@ -222,7 +223,7 @@ constexpr auto convolution_t::operator()(X const& input, W const& weight, B cons
     auto const rest = on_dims(detail::all_of_convolution, as_fact(dilation), as_fact(transposed),
                               as_fact(output_padding), as_fact(groups), s, sizes);
     auto const fits =
-        on_dims(detail::convolution_result, sizes, shape_of(weight), s, p, rest); // refused here, the message is short
+        on_dims(detail::convolution_result, sizes, shape_of(weight), s, p, rest); // an error here has a short message
     if constexpr (detail::refused<std::remove_const_t<decltype(rest)>, std::remove_const_t<decltype(fits)>>)
       return input;
     else if constexpr (is_none<B>) return bind<convolution_t>(s, p, rest)(input, weight);

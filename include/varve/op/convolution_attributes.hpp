@@ -4,11 +4,11 @@
 #include <varve/core/dtype.hpp>
 
 /// @file
-/// The attributes of convolutions as integer lists: what users give, and what gradients and mapped calls make of them.
+/// The attributes of convolutions as integer lists: the user's arguments, and those of gradients and mapped calls.
 namespace varve::detail {
 
-/// The attributes of a convolution beside {stride} and {padding} are one list, {dilation..., transposed, groups,
-/// output_padding...}; `s` is any list with a number for each spatial dimension.
+/// The attributes of a convolution besides {stride} and {padding} are one list, {dilation..., transposed, groups,
+/// output_padding...}. `s` is any list with one number for each spatial dimension.
 inline constexpr auto is_transposed = [](dims const& s, dims const& rest) { return dims{rest[s.n] != 0}; };
 inline constexpr auto groups_of = [](dims const& s, dims const& rest) { return dims{rest[s.n + 1]}; };
 inline constexpr auto dilation_of = [](dims const& s, dims const& rest) { return rest.sub(0, s.n); };
@@ -28,13 +28,13 @@ inline constexpr auto with_more_groups = [](dims const& s, dims const& rest, dim
   r[s.n + 1] *= weight[0];
   return r;
 };
-/// The sizes of the result.
+/// Returns the sizes of the result.
 inline constexpr auto convolution_result = [](dims const& x, dims const& w, dims const& stride, dims const& pad,
                                               dims const& rest) {
   int const n = stride.n;
   if (x.n != n + 2 || w.n != n + 2) refuse::shapes_do_not_match("convolution", x, w);
   bool const transposed = rest[n] != 0;
-  index_t const groups = rest[n + 1]; // 0 under a `vmap` over nothing
+  index_t const groups = rest[n + 1]; // 0 under a `vmap` over 0 lanes
   if (x[1] != (transposed ? w[0] : w[1] * groups) || (groups > 0 && w[0] % groups != 0))
     refuse::shapes_do_not_match("convolution (channels and groups)", x, w);
   dims s{x[0], transposed ? w[1] * groups : w[0]};
@@ -49,8 +49,8 @@ inline constexpr auto convolution_result = [](dims const& x, dims const& w, dims
   }
   return s;
 };
-/// Of the convolution the other way, which gives the input's gradient: what is missing of the input's size is its
-/// output padding.
+/// Returns the attribute list of the transposed convolution, which computes the input's gradient. Its output padding
+/// makes up for the missing part of the input's size.
 inline constexpr auto rest_of_the_other_way = [](dims const& stride, dims const& pad, dims const& rest,
                                                  dims const& input, dims const& output, dims const& weight) {
   dims more = zeros_for_each(stride);
@@ -59,12 +59,13 @@ inline constexpr auto rest_of_the_other_way = [](dims const& stride, dims const&
     more[k] = input[k + 2] - ((output[k + 2] - 1) * stride[k] - 2 * pad[k] + rest[k] * (weight[k + 2] - 1) + 1);
   return convolution_rest(rest.sub(0, stride.n), !transposed, rest[stride.n + 1], more);
 };
-/// Of the convolution that gives the weight's gradient, whose stride is this one's dilation.
+/// Returns the attribute list of the convolution that computes the weight's gradient. Its dilation is this
+/// convolution's stride, and its stride this convolution's dilation.
 inline constexpr auto rest_of_weight_gradient = [](dims const& stride, dims const& rest) {
   return convolution_rest(stride, false, rest[stride.n + 1], zeros_for_each(stride));
 };
 
-/// A number for each spatial dimension of an input, none below `least`.
+/// Returns one number for each spatial dimension of an input. Refuses numbers below `least`.
 constexpr dims for_each_dimension(dims const& given, dims const& input, index_t least, char const* what) {
   int const n = input.n - 2;
   if (n < 1 || n > 3)
@@ -106,7 +107,7 @@ inline constexpr auto bias_sizes = [](dims const& bias, dims const& y, dims cons
   for (int k = 2; k < y.n; ++k) r.push_back(1);
   return r;
 };
-/// Attributes that the compiler refused: nothing more is to be instantiated.
+/// True if attributes were refused at compile time; then nothing more must be instantiated.
 template <class... F>
 inline constexpr bool refused = (std::is_same_v<F, ints<>> || ...);
 

@@ -5,8 +5,8 @@
 
 namespace varve {
 
-/// The absolute value of x with the sign of y, those of -0 and NaN included (`torch.copysign`). Integers give floating
-/// numbers. The derivative at 0 is 0.
+/// The absolute value of x with the sign of y, including the signs of -0 and NaN (`torch.copysign`). Integers become
+/// floating. The derivative at 0 is 0.
 inline constexpr struct copysign_t : promoting_operator<copysign_t> {
   static constexpr auto op_name = "copysign";
 } copysign{};

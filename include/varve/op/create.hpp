@@ -13,28 +13,28 @@
 
 namespace varve {
 
-/// Uninitialized memory; attributes {shape, {dtype}}.
+/// A tensor with uninitialized memory. Attributes {shape, {dtype}}.
 inline constexpr struct empty_t {
   static constexpr auto op_name = "empty";
   template <class = void>
   tensor operator()(dims const& sizes, dtype type = get_default_dtype()) const;
 } empty{};
-/// Memory filled with a number; attributes {shape, {dtype}}, the number is an operand.
+/// A tensor filled with a number, which is an operand. Attributes {shape, {dtype}}.
 inline constexpr struct full_t {
   static constexpr auto op_name = "full";
 } full_op{};
-/// 0, 1, ..., n - 1; attributes {{n}, {dtype}}.
+/// 0, 1, ..., n - 1. Attributes {{n}, {dtype}}.
 inline constexpr struct arange_t {
   static constexpr auto op_name = "arange";
 } arange_op{};
 
-/// A whole number as an int64 tensor of rank 0; attribute {number}, which may be a symbolic size.
+/// An integer as an int64 tensor of rank 0. Attribute {number}, which may be a symbolic size.
 inline constexpr struct scalar_tensor_t {
   static constexpr auto op_name = "scalar_tensor";
 } scalar_tensor_op{};
 
 namespace detail {
-/// Uninitialized memory for a factory, whose sizes come from the user.
+/// Returns uninitialized memory for a factory, after checking the user's sizes.
 inline tensor fresh(dims const& sizes, dtype type) {
   require_sizes("factory", sizes);
   return tensor::empty(sizes, type);
@@ -55,7 +55,7 @@ struct factory {
   }
   static constexpr meta shape(attributes const& at, meta const*, int) { return {static_cast<dtype>(at[1][0]), at[0]}; }
 };
-/// A factory of a compact dtype: what it makes of the dtype in which that is computed, converted.
+/// True if a factory makes a compact dtype. `made_compact` then computes in a wider dtype and converts.
 inline bool is_made_compact(attributes const& at) { return is_compact(static_cast<dtype>(at[1][0])); }
 template <class R, class... X>
 VARVE_NOINLINE tensor made_compact(attributes at, X const&... x) {
@@ -63,7 +63,7 @@ VARVE_NOINLINE tensor made_compact(attributes at, X const&... x) {
   at.fact[1] = dims{static_cast<index_t>(computed_in(type))};
   return converted(R::make(at, x...), type);
 }
-/// Calls a factory through the thread's stack, though no operand brings it there.
+/// Calls a factory through the thread's interpreter stack, although there is no operand to find it by.
 template <class Op, class... X>
 tensor create(Op const& op, X const&... x) {
   return backend<tensor_base>::call(op, x...);
@@ -109,7 +109,7 @@ struct rules<full_t> : rule::linear {
   static constexpr auto schema = "(int[] size, Scalar fill_value, ScalarType dtype) -> Tensor";
   static constexpr op_kind kind = op_kind::factory;
   static constexpr meta shape(attributes const& at, meta const*, int) { return {static_cast<dtype>(at[1][0]), at[0]}; }
-  /// Static values, made by a `scope`.
+  /// Fills static values, which a `scope` makes.
   static constexpr void compute(attributes const&, auto const& out, auto const& v) {
     for (index_t k = 0, n = numel(out.sizes); k < n; ++k)
       out.data[k] = kernel::cast<std::remove_cvref_t<decltype(out.data[k])>>(v.data[0]);
@@ -154,7 +154,7 @@ struct rules<new_full_t> : detail::factory {
   static T make(attributes const& at, T const&, T const& v) {
     return rules<full_t>::make(at, v);
   }
-  /// A constant under this `vmap`; perhaps mapped by one around it.
+  /// Makes a value that is not mapped by this `vmap`; an outer `vmap` may map it.
   template <class Op, class O>
   static auto batch(Op const& op, dims const& n, O const& like, O const& v) {
     dims const sizes = detail::prepend(op.a, n);
@@ -167,7 +167,8 @@ template <class>
 tensor empty_t::operator()(dims const& sizes, dtype type) const {
   return detail::create(bind<empty_t>(sizes, dims{static_cast<index_t>(type)}));
 }
-/// A tensor filled with a number (`torch.full`; the dtype follows the number: float32, int64 or bool).
+/// Returns a tensor filled with a number (`torch.full`). The dtype follows the number: the default dtype, int64 or
+/// bool.
 template <number N>
 tensor full(dims const& sizes, N v,
             dtype type = std::is_same_v<N, bool> ? dtype::bool_
@@ -176,22 +177,22 @@ tensor full(dims const& sizes, N v,
   detail::require_element("full", v, type);
   return detail::create(bind<full_t>(sizes, dims{static_cast<index_t>(type)}), v);
 }
-/// A tensor of zeros. (These are templates only to cost nothing unless used.)
+/// Returns a tensor of zeros. (These functions are templates only so that unused ones cost nothing.)
 template <class = void>
 tensor zeros(dims const& sizes, dtype type = get_default_dtype()) {
   return full(sizes, 0, type);
 }
-/// A tensor of ones.
+/// Returns a tensor of ones.
 template <class = void>
 tensor ones(dims const& sizes, dtype type = get_default_dtype()) {
   return full(sizes, 1, type);
 }
-/// 0, 1, ..., n - 1.
+/// Returns 0, 1, ..., n - 1.
 template <class = void>
 tensor arange(extent n, dtype type = dtype::int64) {
   return detail::create(bind<arange_t>(dims{n}, dims{static_cast<index_t>(type)}));
 }
-/// The n x n identity.
+/// Returns the n x n identity matrix.
 template <class T = tensor>
 T eye(index_t n, dtype type = get_default_dtype()) {
   if (detail::are_unwatched(nullptr, 0) &&
@@ -201,8 +202,8 @@ T eye(index_t n, dtype type = get_default_dtype()) {
   return to(eq(reshape(i, dims{n, 1}), i), type);
 }
 
-/// A number, or a symbolic size, as an int64 tensor of rank 0: `scalar_tensor(n) * x` of a size n is an operator of the
-/// graph (`torch.scalar_tensor` of a SymInt).
+/// Returns a number or a symbolic size as an int64 tensor of rank 0 (`torch.scalar_tensor` of a SymInt). With it,
+/// `scalar_tensor(n) * x` of a symbolic size n is an operator of the graph.
 template <class = void>
 tensor scalar_tensor(extent n) {
   return detail::create(bind<scalar_tensor_t>(dims{n}));
@@ -216,7 +217,7 @@ T backend<detail::tensor_base>::count(T const&, dims const& from, dims const& to
 }
 template <class>
 tensor backend<detail::tensor_base>::arange(tensor const&, dims const& n) {
-  return detail::create(bind<arange_t>(n, dims{static_cast<index_t>(dtype::int64)})); // a symbolic size stays one
+  return detail::create(bind<arange_t>(n, dims{static_cast<index_t>(dtype::int64)})); // a symbolic size stays symbolic
 }
 template <class S, class T, number N>
 tensor backend<detail::tensor_base>::full(S const& sizes, T const& type, N v) {

@@ -4,7 +4,7 @@
 
 namespace varve {
 
-/// The same values as constants to every derivative. A view for tensors.
+/// Returns the same values, as constants to all derivatives. For tensors it is a view.
 inline constexpr struct detach_t {
   static constexpr auto op_name = "detach";
   template <value X>

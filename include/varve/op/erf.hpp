@@ -5,8 +5,8 @@
 
 namespace varve {
 
-/// Error function: 2/sqrt(pi) times the integral of e^(-t^2) from 0 to x. The normal distribution function is `0.5 * (1
-/// + erf(x / sqrt(2)))`.
+/// The error function: 2/sqrt(pi) times the integral of e^(-t^2) from 0 to x. The standard normal cumulative
+/// distribution function is `0.5 * (1 + erf(x / sqrt(2)))`.
 template <>
 struct rules<erf_t> : rule::pointwise<1, promotion::floating> {
   static constexpr operator_text cpp{"kernel::erf($0)"};

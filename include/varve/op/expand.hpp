@@ -6,7 +6,7 @@
 namespace varve {
 
 namespace detail {
-/// -1 keeps a size; the operand's shape must broadcast to the result.
+/// Resolves the sizes of `expand`: -1 keeps a size, and the operand's shape must broadcast to the result.
 inline constexpr auto resolve_expand = [](dims const& sizes, dims const& from) {
   dims r = sizes;
   int const shift = sizes.n - from.n;
@@ -20,7 +20,8 @@ inline constexpr auto resolve_expand = [](dims const& sizes, dims const& from) {
 };
 } // namespace detail
 
-/// Repeats dimensions of size 1, and adds leading ones, to reach a shape; a view with strides 0. Attribute {shape}.
+/// Repeats dimensions of size 1 and adds leading dimensions to reach a shape. The result is a view with strides 0.
+/// Attribute {shape}.
 template <>
 struct rules<expand_t> : rule::view {
   static constexpr operator_class planned_as = operator_class::expand;

@@ -4,9 +4,9 @@
 
 namespace varve {
 
-/// Static values by function templates: `zeros<float, 2, 3>()`, `ones<double, 4>()`, `full<float, 2>(0.5f)`,
-/// `arange<double, 6>`; a template-id of `zeros`, `ones` or `arange` also stands for its value where an operator
-/// expects one. The run-time forms (`zeros({2, 3})`) stand in `op/create.hpp`.
+/// Function templates that return static values: `zeros<float, 2, 3>()`, `ones<double, 4>()`, `full<float, 2>(0.5f)`,
+/// `arange<double, 6>()`. Where an operator expects a value, `zeros`, `ones` or `arange` with template arguments can be
+/// written without parentheses. The run-time forms (`zeros({2, 3})`) are in `op/create.hpp`.
 template <class T, index_t... D>
 constexpr array<T, D...> full(T v) {
   array<T, D...> r{};
@@ -21,14 +21,14 @@ template <class T, index_t... D>
 constexpr array<T, D...> ones() {
   return full<T, D...>(T(1));
 }
-/// 0, 1, ..., N - 1.
+/// Returns 0, 1, ..., N - 1.
 template <class T, index_t N>
 constexpr array<T, N> arange() {
   array<T, N> r{};
   for (index_t k = 0; k < N; ++k) r.data[k] = static_cast<T>(k);
   return r;
 }
-/// The N x N identity.
+/// Returns the N x N identity matrix.
 template <class T, index_t N>
 constexpr array<T, N, N> eye() {
   array<T, N, N> r{};

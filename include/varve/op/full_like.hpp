@@ -7,7 +7,7 @@
 namespace varve {
 
 namespace detail {
-/// The value under all interpreters.
+/// Returns the value below all interpreters.
 template <value X>
 constexpr auto const& base_value(X const& x) {
   if constexpr (is_seen<X>) return base_value(x.value);
@@ -16,8 +16,8 @@ constexpr auto const& base_value(X const& x) {
 } // namespace detail
 
 namespace detail {
-/// A value filled with a number, with the dtype of another. It is a constant: seen through no interpreter, and the same
-/// for all slices of a mapped value, so that rules spend nothing on it.
+/// A value filled with a number, with the dtype of another value. It is a constant: no interpreter wraps it, and all
+/// slices of a mapped value share it, so that rules compute nothing for it.
 struct constant_like_t {
   template <value X, fact S, number N>
   constexpr auto operator()(X const& x, S const& sizes, N v) const {
@@ -35,7 +35,7 @@ private:
   }
 };
 inline constexpr constant_like_t constant_like{};
-/// ... zeros, of the shape of the other.
+/// Constant zeros with the shape and dtype of another value.
 struct constant_zeros_t {
   template <value X>
   constexpr auto operator()(X const& x) const {
@@ -43,7 +43,7 @@ struct constant_zeros_t {
   }
 };
 inline constexpr constant_zeros_t constant_zeros{};
-/// ... ones.
+/// Constant ones with the shape and dtype of another value.
 struct constant_ones_t {
   template <value X>
   constexpr auto operator()(X const& x) const {
@@ -53,9 +53,9 @@ struct constant_ones_t {
 inline constexpr constant_ones_t constant_ones{};
 } // namespace detail
 
-/// A value filled with a number, with the dtype of another (`Tensor.new_full`), which is an operand only where it is a
-/// tensor seen through `vmap`: there the result is mapped as well, so that it can be written into with mapped values.
-/// Static values, which are written by assignment, get a constant. Attributes {shape, {dtype}}.
+/// Returns a value of the given sizes filled with a number, with the dtype of x (`Tensor.new_full`). If x is a tensor
+/// seen through `vmap`, the result is mapped as well, so that mapped values can be written into it; only then x is an
+/// operand. Static values, which are written by assignment, get a constant. Attributes {shape, {dtype}}.
 inline constexpr struct new_full_t {
   static constexpr auto op_name = "new_full";
   template <value X, fact S, number N>
@@ -68,7 +68,7 @@ inline constexpr struct new_full_t {
   }
 } new_full{};
 
-/// A value filled with a number, with the shape and dtype of another (`torch.full_like`), mapped where that is
+/// Returns a value filled with a number, with the shape and dtype of x (`torch.full_like`). It is mapped where x is
 /// (`new_full`).
 inline constexpr struct full_like_t {
   template <value X, number N>
@@ -77,7 +77,7 @@ inline constexpr struct full_like_t {
   }
 } full_like{};
 
-/// Zeros with the shape and dtype of another value.
+/// Returns zeros with the shape and dtype of another value.
 inline constexpr struct zeros_like_t {
   template <value X>
   constexpr auto operator()(X const& x) const {
@@ -85,7 +85,7 @@ inline constexpr struct zeros_like_t {
   }
 } zeros_like{};
 
-/// Zeros of a shape, with the dtype of a value (`Tensor.new_zeros`).
+/// Returns zeros of a shape, with the dtype of a value (`Tensor.new_zeros`).
 inline constexpr struct new_zeros_t {
   template <value X, fact S>
   constexpr auto operator()(X const& x, S const& sizes) const {
@@ -93,7 +93,7 @@ inline constexpr struct new_zeros_t {
   }
 } new_zeros{};
 
-/// Ones with the shape and dtype of another value.
+/// Returns ones with the shape and dtype of another value.
 inline constexpr struct ones_like_t {
   template <value X>
   constexpr auto operator()(X const& x) const {

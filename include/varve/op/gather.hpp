@@ -21,11 +21,11 @@ constexpr void check_index(char const* op, dims const& axis, dims const& x, dims
   for (int k = 0; fits && k < x.n; ++k) fits = k == axis[0] || index[k] <= x[k];
   if (!fits) refuse::shapes_do_not_match(op, x, index);
 }
-/// Indices checked at a time, so that the processor reads the next of them while it moves elements.
+/// The number of indices checked in advance, so that the processor can load the next ones while it moves elements.
 inline constexpr index_t indices_at_once = 64;
 /// Refuses the first of a few indices that is out of range.
 constexpr void check_row(char const* op, index_t n, row_of<std::int64_t const> index, index_t size) {
-  std::int64_t signs = 0; // of what is negative in range never
+  std::int64_t signs = 0; // stays nonnegative while all are in range
   if (n == indices_at_once && index.step == 1)
     for (index_t i = 0; i < indices_at_once; ++i) signs |= index.data[i] | (size - 1 - (index.data[i] & INT64_MAX));
   else
@@ -35,7 +35,7 @@ constexpr void check_row(char const* op, index_t n, row_of<std::int64_t const> i
   while (index[i] >= 0 && index[i] < size) ++i;
   refuse::index_out_of_range(op, index[i], size);
 }
-/// Calls `f(first, n)` for parts of a row, whose indices are in range; those of step 0 are one.
+/// Calls `f(first, n)` for parts of a row whose indices were checked. Indices with step 0 are checked once.
 template <class F>
 constexpr void for_checked_indices(char const* op, index_t n, row_of<std::int64_t const> at, index_t size, F const& f) {
   if (at.step == 0) {
@@ -48,13 +48,13 @@ constexpr void for_checked_indices(char const* op, index_t n, row_of<std::int64_
     f(i, m);
   }
 }
-/// How an operand is walked along with an index: where along the axis an element lies, the index says.
+/// Returns an operand with stride 0 along the axis, because the index determines the position there.
 template <class T>
 constexpr strided<T> without_axis(strided<T> x, int axis) {
   if (x.sizes.n > 0) x.strides[axis] = 0;
   return x;
 }
-/// A row of elements, chosen by a row of indices of elements `step` apart.
+/// Gathers a row of elements. Each index selects an element at a multiple of `step`.
 template <class R>
 constexpr void gather_row(index_t n, row_of<R> to, row_of<R const> from, row_of<std::int64_t const> at, index_t step) {
   R* const out = to.data;
@@ -69,7 +69,7 @@ constexpr void gather_row(index_t n, row_of<R> to, row_of<R const> from, row_of<
   else
     for (index_t i = 0; i < n; ++i) out[i * to.step] = x[i * from.step + k[i * at.step] * step];
 }
-/// ... and added at places so chosen, one after the other.
+/// Adds a row of elements one by one at the positions that a row of indices selects, in multiples of `step`.
 template <class R>
 constexpr void scatter_row(index_t n, row_of<R> to, row_of<R const> from, row_of<std::int64_t const> at, index_t step) {
   R* const out = to.data;
@@ -85,8 +85,8 @@ constexpr void scatter_row(index_t n, row_of<R> to, row_of<R const> from, row_of
   else
     for (index_t i = 0; i < n; ++i) add(out[i * to.step + k[i * at.step] * step], x[i * from.step]);
 }
-/// Calls `Row(n, to, from, at, step)` for parts of the rows of an index and of what is walked along with it, when the
-/// indices of the part are in range. Threads may share the rows where each writes elements of its own.
+/// Calls `Row(n, to, from, at, step)` for parts of the rows of an index and both operands, after checking the indices
+/// of each part. Threads may share the rows if each row writes separate elements.
 template <auto Row, bool Shared = false, class R>
 constexpr void for_indexed_rows(char const* op, index_t size, index_t step, strided<R> const& out,
                                 strided<R const> const& x, strided<std::int64_t const> const& index) {
@@ -97,7 +97,7 @@ constexpr void for_indexed_rows(char const* op, index_t size, index_t step, stri
   if constexpr (Shared) for_each_shared_row(index.sizes, 2, row, out, x, index);
   else for_each_row(index.sizes, row, out, x, index);
 }
-/// Size of the axis (of a value of rank 0 there is one element, as in PyTorch), and the step along it.
+/// Size of the axis and stride along it. A value of rank 0 has one element, as in PyTorch.
 template <class T>
 constexpr index_t size_along(strided<T> const& x, int axis) {
   return x.sizes.n > 0 ? x.sizes[axis].bits : 1;
@@ -108,8 +108,8 @@ constexpr index_t step_along(strided<T> const& x, int axis) {
 }
 } // namespace detail
 
-/// `out[i][j] = x[index[i][j]][j]` for axis 0, and so for others; ranks are equal, where 0 is as 1. An index without
-/// elements may have any dtype and rank. Attribute {axis}.
+/// For axis 0 `out[i][j] = x[index[i][j]][j]`, and likewise for other axes. The ranks must be equal, where rank 0
+/// counts as 1. An index without elements may have any dtype and rank. Attribute {axis}.
 template <>
 struct rules<gather_t> {
   static constexpr operator_class planned_as = operator_class::gather;
@@ -145,7 +145,7 @@ struct rules<gather_t> {
                             value auto const& index) {
     return bind<scatter_add_t>(op.a)(detail::constant_like(g, shape_of(x), 0), index, g);
   }
-  /// A row that is one for all lanes is read by all their indices at once, so that its cotangent is one row, too.
+  /// If all lanes share one row, all their indices read it at once, so that its cotangent is also one row.
   template <class Op, class N, class X, class I>
   static constexpr auto batch(Op const& op, N const& n, X const& x, I const& index) {
     auto const by_lane = [&](auto const&...) {
@@ -169,8 +169,8 @@ private:
   }
 };
 
-/// `x` with `source[i][j]` added at `[index[i][j]][j]` for axis 0; repeated indices accumulate; a source may be greater
-/// than the index, and has gradients of zeros there. Attribute {axis}.
+/// Returns x with `source[i][j]` added at `[index[i][j]][j]` for axis 0, and likewise for other axes. Repeated indices
+/// accumulate. The source may be larger than the index; its gradient is zero in the unused part. Attribute {axis}.
 template <>
 struct rules<scatter_add_t> {
   static constexpr operator_class planned_as = operator_class::scatter_add;
@@ -214,7 +214,7 @@ struct rules<scatter_add_t> {
   template <class Op>
   static constexpr auto vjp(arg_t<2>, Op const& op, value auto const& g, value auto const&, value auto const&,
                             value auto const& index, value auto const&) {
-    return bind<gather_t>(op.a)(g, index); // of a source that is read as a whole: the public function cuts it
+    return bind<gather_t>(op.a)(g, index); // of the part of the source that is read; the public function cuts it
   }
   template <class Op, class N, class X, class I, class S>
   static constexpr auto batch(Op const& op, N const& n, X const& x, I const& index, S const& source) {
@@ -225,18 +225,18 @@ struct rules<scatter_add_t> {
 
 namespace detail {
 inline constexpr auto shape_of_rank_one = [](dims const& s) { return s.n ? s : dims{1}; };
-/// A value of rank 0 as one of rank 1, which it stands for here, as in PyTorch.
+/// Returns a value of rank 0 as one of rank 1, as PyTorch treats it here.
 template <value X>
 constexpr auto of_rank_one(X const& x) {
   return reshape_to(x, on_dims(shape_of_rank_one, shape_of(x)));
 }
-/// Sizes of 0, as many as a shape has, one at least.
+/// Returns as many sizes of 0 as the shape has dimensions, but at least one.
 inline constexpr auto no_element_of_rank = [](dims const& s) {
   dims r = s.n ? s : dims{0};
   for (int k = 0; k < r.n; ++k) r[k] = 0;
   return r;
 };
-/// The part of a source that an index of other sizes reads: the first elements along every axis.
+/// Returns the sizes of the part of a source that a smaller index reads: the first elements along every axis.
 inline constexpr auto sizes_to_read = [](dims const& source, dims const& index) {
   bool fits = source.n == index.n;
   for (int k = 0; fits && k < index.n; ++k) fits = index[k] <= source[k];
@@ -251,14 +251,14 @@ constexpr auto part_to_read(S const& source, I const& index) {
   };
   return choose(same_fact(sizes, shape_of(source)), identity, first, source);
 }
-/// No element of `x`, in a shape without elements and in memory of its own.
+/// Returns no element of `x`: an empty shape, with its own memory.
 template <value X, class S>
 constexpr auto nothing_of(X const& x, S const& shape) {
   auto const all = on_dims([](dims const& s) { return dims{numel(s)}; }, shape_of(x));
   return clone(reshape(slice(reshape(x, all), ints<0>{}, ints<0, 0>{}), shape));
 }
 inline constexpr auto has_no_elements = [](dims const& s) { return dims{numel(s) == 0}; };
-/// `f(x)`, or `g(x)` for an index without elements, of which neither dtype nor rank is asked.
+/// Returns `f(x)`, or `g(x)` for an index without elements, which may have any dtype and rank.
 template <value X, value I, class F, class G>
 constexpr auto unless_index_is_empty(X const& x, I const& index, F const& f, G const& g) {
   return choose(same_fact(on_dims(has_no_elements, shape_of(index)), ints<1>{}), g, f, x);
@@ -276,7 +276,8 @@ constexpr auto gather_t::operator()(X const& x, A const& axis, I const& index) c
       },
       [&](auto const& v) {
         auto const none = detail::nothing_of(v, shape_of(index));
-        if constexpr (is_seen<I>) return where(eq(index, index), none, none); // seen as what is chosen by the index is
+        // wrapped by the same interpreters as a selection by the index
+        if constexpr (is_seen<I>) return where(eq(index, index), none, none);
         else return none;
       });
 }

@@ -9,10 +9,10 @@
 #include <varve/rule/one_pass.hpp>
 
 /// @file
-/// Smooth activations. They are composites, so that fusion shares what forward and backward part have in common.
+/// Smooth activations. They are composites, so that fusion can share common parts of the forward and backward pass.
 namespace varve {
 
-/// How `gelu` computes the normal distribution function: exactly, or by tanh of a cubic.
+/// How `gelu` computes the standard normal cumulative distribution function: exactly, or by tanh of a cubic polynomial.
 struct approximate {
   static constexpr ints<0> none{};
   static constexpr ints<1> tanh{};
@@ -59,7 +59,8 @@ struct softplus_formula {
 };
 } // namespace detail
 
-/// `gelu(x)`, `gelu(x, approximate::tanh)`: x times the normal distribution function at x. Integers are refused.
+/// `gelu(x)`, `gelu(x, approximate::tanh)`: x times the standard normal cumulative distribution function at x. Integers
+/// are refused.
 inline constexpr struct gelu_t : composite_operator<gelu_t> {
   static constexpr auto op_name = "gelu";
   template <value X, class A = ints<0>>

@@ -16,13 +16,15 @@
 
 namespace varve {
 
-/// Operators that write into the memory of their first operand, a tensor, and return it. The others broadcast to it;
-/// the result's dtype must not have a higher category. The version counter rises once (DT-2). With a gradient recorded,
-/// the tensor's history, and that of its base and views, becomes that of what it now holds (AG-15); leaves that require
-/// grad are refused. Inside of `grad` and `jvp` what the function computed itself can be written into, under `vmap`
-/// what is mapped (FS-7, TR-5). Traced values are written into like tensors, views included; the finished graph has
-/// none of it (`functionalize`). Static values, and
-/// values seen through static transforms, are refused.
+/// Operators that write into the memory of their first operand, a tensor, and return it. The other operands broadcast
+/// to it. The category of the result's dtype must not be higher than that of the first operand. The version counter
+/// rises by one.
+///
+/// While gradients are recorded, the tensor gets the history of its new elements, and so do its base and its views;
+/// leaves that require gradients are refused. Inside `grad` and `jvp`, only values that the function itself computed
+/// can be written; under `vmap`, only mapped values. Traced values, including views, are written like tensors; the
+/// finished graph contains no writes (`functionalize`). Static values, and values seen through static transforms, are
+/// refused.
 template <class Tag>
 struct in_place {
   template <value... Y>
@@ -37,11 +39,11 @@ struct in_place {
     static_assert(!(is_seen<Y> || ...),
                   "varve: an in-place operator writes a value that is seen through a static transform into one that is "
                   "not; assign what the operator without underscore gives: x = add(x, y)");
-    if constexpr (!(is_seen<Y> || ...)) // after the message
+    if constexpr (!(is_seen<Y> || ...)) // stops further errors after the message
       backend<typename decltype(detail::base_tag<std::remove_cvref_t<X>>())::type>::template write<Tag>(x, y...);
     return x;
   }
-  /// What is neither: static values have no memory that views could share.
+  /// Refuses static values: they have no memory that views could share.
   template <class X, value... Y>
     requires(value<X> && !std::is_same_v<std::remove_cvref_t<X>, tensor> && !is_proxy_base<std::remove_cvref_t<X>>)
   constexpr X& operator()(X&& x, Y const&...) const {
@@ -50,7 +52,7 @@ struct in_place {
     return x;
   }
 };
-/// x becomes y, converted.
+/// Copies the elements of y into x, converted to the dtype of x.
 inline constexpr struct copy__t : in_place<copy__t> {
   static constexpr auto op_name = "copy_";
 } copy_{};
@@ -98,13 +100,13 @@ inline constexpr struct relu__t : in_place<relu__t> {
 } relu_{};
 
 namespace detail {
-/// Refuses a result that the tensor it is written into cannot take: of another shape, or of a higher category of
-/// dtypes (DT-2). A matter of metadata, so that tensors without data, graphs and proxies refuse the same.
+/// Refuses a result that cannot be written into the tensor: one of another shape, or of a higher dtype category. Only
+/// metadata are compared, so that tensors without data, graphs and proxies refuse the same results.
 constexpr void require_room(char const* op, meta const& x, meta const& result) {
   if (!is_expandable(result.sizes, x.sizes)) refuse::shapes_do_not_match(op, x.sizes, result.sizes);
   if (category(result.type) > category(x.type)) refuse::dtype_does_not_fit(op, name(result.type), name(x.type));
 }
-/// Refuses what may not be written, before anything is.
+/// Refuses tensors that must not be written, before anything is written.
 VARVE_NOINLINE inline void check_in_place(char const* op, tensor const& x, dims const& strides) {
   if (x.is_inference() && !this_thread_inference)
     refuse::with<autograd_error>(
@@ -127,8 +129,8 @@ VARVE_NOINLINE tensor write_into(tensor const& x, tensor const& y) {
   x.bump_version();
   return x;
 }
-/// ... and of one dtype that are broadcast or lie in other orders, when the memory that is written is read by no other
-/// element.
+/// Writes the result if all operands have one dtype, also for broadcast operands and other memory orders. Returns false
+/// for other dtypes, and for operands that overlap the written tensor without being identical to it.
 VARVE_NOINLINE inline bool write_strided(pointwise_info const& f, kernel::loop loop, tensor const* const* x) {
   constexpr int most = 4;
   tensor const& self = *x[0];
@@ -147,8 +149,8 @@ VARVE_NOINLINE inline bool write_strided(pointwise_info const& f, kernel::loop l
   self.bump_version();
   return true;
 }
-/// Operands of one dtype and shape whose elements follow one another need no memory in between; false when these do
-/// not.
+/// Writes the result without temporary memory if all operands have one dtype and shape and are contiguous; otherwise
+/// tries `write_strided`. Returns false if neither is possible.
 VARVE_NOINLINE inline bool write_directly(pointwise_info const& f, tensor const* const* x) {
   tensor const& self = *x[0];
   kernel::loop const loop = f.loops[static_cast<int>(self.dtype())];
@@ -164,8 +166,8 @@ VARVE_NOINLINE inline bool write_directly(pointwise_info const& f, tensor const*
   self.bump_version();
   return true;
 }
-/// An operand of a write into the lanes of x. One of more dimensions than a lane has is refused as without `vmap`: by
-/// chance its first could be as long as there are lanes.
+/// Aligns an operand of a write to the lanes of x. An operand with more dimensions than a lane is refused, as without
+/// `vmap`; otherwise its first dimension could match the number of lanes by chance.
 template <class X, class O>
 constexpr auto aligned_to_lanes(char const* op, X const& x, O const& o) {
   auto const of_a_lane = [](auto const& v) {
@@ -175,7 +177,7 @@ constexpr auto aligned_to_lanes(char const* op, X const& x, O const& o) {
   if (of_a_lane(o).n > of_a_lane(x).n) refuse::shapes_do_not_match(op, of_a_lane(x), of_a_lane(o));
   return align(o, logical_rank_fact(x));
 }
-/// The rules of an operator that writes what another computes.
+/// The rules of an in-place operator that writes the result of a functional operator.
 template <class Tag, class Functional>
 struct mutation {
   using F = rules<Functional>;
@@ -185,14 +187,14 @@ struct mutation {
   static constexpr auto schema =
       arity == 1 ? "(Tensor(a!) self) -> Tensor(a!)" : "(Tensor(a!) self, Tensor other) -> Tensor(a!)";
   static constexpr saved_values saved = F::saved;
-  /// The schema: operand 0 is written and returned.
+  /// The index of the operand that is written and returned, as in the schema.
   static constexpr int mutated = 0;
   static constexpr meta shape(attributes const&, meta const* in, int) {
     require_room(Tag::op_name, in[0], F::shape({}, in, arity));
     return in[0];
   }
   static void require_writable(tensor const& x) { check_in_place(Tag::op_name, x, x.strides()); }
-  /// The operands' derivatives are those of the functional operator, at the values from before.
+  /// The derivatives are those of the functional operator, at the operands' values before the write.
   template <std::size_t I, class Op, value G, value... X>
   static constexpr auto vjp(arg_t<I> i, Op const&, G const& g, X const&... y_and_x) {
     return F::vjp(i, bound<Functional>{}, g, y_and_x...);
@@ -292,7 +294,7 @@ struct rules<sigmoid__t> : detail::mutation<sigmoid__t, sigmoid_t> {};
 template <>
 struct rules<relu__t> : detail::mutation<relu__t, relu_t> {};
 
-/// Every element becomes one number.
+/// Sets all elements to one number.
 inline constexpr struct fill__t {
   template <class X, number N>
   constexpr auto& operator()(X&& x, N v) const {
@@ -305,17 +307,17 @@ inline constexpr struct zero__t {
     return copy_(x, 0);
   }
 } zero_{};
-/// Every element limited to [min, max]; either bound may be `none` (`clamp`).
+/// Limits all elements to [min, max] (`clamp`). Either bound may be `none`.
 inline constexpr struct clamp__t {
   template <class X, class Lo, class Hi = none_t>
   constexpr auto& operator()(X&& x, Lo const& low, Hi const& high = {}) const {
     return copy_(x, clamp(x, low, high));
   }
 } clamp_{};
-/// x becomes another handle of y's memory, with its shape, and keeps its identity, history and version counter, which
-/// rises by one (`Tensor.set_`, DT-7). The dtypes must be the same (`dtype_error`). It has no derivative: where
-/// operators are recorded neither may require gradients (`autograd_error`); inside of transforms it is refused. A
-/// functional tensor becomes another alias of what y is, and what it was is not to be written into any more (FN-20).
+/// Makes x another handle of y's memory, with y's shape (`Tensor.set_`). x keeps its identity and history; its version
+/// counter rises by one. The dtypes must be the same (`dtype_error`). It has no derivative: while operators are
+/// recorded, neither tensor may require gradients (`autograd_error`). Inside transforms it is refused. A functional
+/// tensor becomes another alias of y's value; its old value must not be written any more.
 inline constexpr struct set__t {
   tensor const& operator()(tensor const& x, tensor const& y) const {
     if (x.is_wrapped() || y.is_wrapped())

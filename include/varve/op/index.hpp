@@ -8,8 +8,9 @@
 namespace varve {
 
 namespace detail {
-/// Where element [..., i0, i1, ...] lies in the row of all elements of `x`, of which `axis` is the axis of the first
-/// index that is left; -1 if an index but the first is out of range, which `gather` does not see.
+/// Returns the position of element [..., i0, i1, ...] in the flattened `x`. `at` is the position along the axes before
+/// `axis`, to which the next index belongs. Returns -1 if an index but the first is out of range, because `gather`
+/// would not detect that.
 template <value X, class At>
 constexpr auto place_in_row(X const&, int, At const& at) {
   return at;
@@ -22,17 +23,17 @@ constexpr auto place_in_row(X const& x, int axis, At const& at, I const& i, Rest
   auto const below_end = where(ge(from_front, n), -1, place);
   return place_in_row(x, axis + 1, where(lt(from_front, 0), -1, below_end), rest...);
 }
-/// An index of the first axis that indices are of, counted from the front.
+/// Returns an index of the given axis, counted from the front.
 template <value X, class I>
 constexpr auto index_from_front(X const& x, int axis, I const& i) {
   return where(lt(i, 0), add(i, index_t(to_dims(shape_of(x))[axis])), i);
 }
 } // namespace detail
 
-/// `index(x, i, j, ...)`: the element `x[i, j, ...]`, for as many indices as x has dimensions. The indices are int64
-/// values that broadcast, whose shape is that of the result, or plain numbers; negative ones count from the end. Under
-/// `vmap` they are what a function of single elements has, as the functions of `flex_attention`. Repeated elements add
-/// up in the gradient. Errors: an index that is out of range (`index_error`), another count of them (`value_error`).
+/// `index(x, i, j, ...)`: the element `x[i, j, ...]`, with one index for each dimension of x. The indices are plain
+/// numbers or int64 values; they broadcast, and the result has their shape. Negative indices count from the end. Under
+/// `vmap` a function of single elements can use it, as the functions of `flex_attention` do. In the gradient, repeated
+/// elements add up. Errors: an index out of range (`index_error`), a wrong number of indices (`value_error`).
 inline constexpr struct element_at_t : composite_operator<element_at_t> {
   static constexpr bool keeps_elements = true;
   static constexpr auto op_name = "index";
@@ -51,8 +52,8 @@ template <value X, value I, value... J>
 constexpr auto index(X const& x, I const& i, J const&... j) {
   return element_at(x, i, j...);
 }
-/// A position that the compiler knows, as an index of static values: `x[index<2>]`, `x.at(index<0>, range<1, 5>)`.
-/// (A function, since `index` is the name of one.)
+/// A compile-time index for static values: `x[index<2>]`, `x.at(index<0>, range<1, 5>)`. (It is a function because the
+/// name `index` already denotes one.)
 template <index_t K>
 constexpr ints<K> index() {
   return {};

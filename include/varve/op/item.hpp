@@ -5,8 +5,9 @@
 
 namespace varve {
 
-/// The only element of a value as an int64 of rank 0 (`_local_scalar_dense`): what a program reads of data, as a node
-/// of graphs. Attribute {symbol}: the size that stands for it in the rest of the graph; or {}.
+/// The only element of a value as an int64 of rank 0 (`_local_scalar_dense`). In graphs this node records that the
+/// program reads a number from data. Attribute {symbol}: the size that stands for the number in the rest of the graph,
+/// or {}.
 inline constexpr struct local_scalar_t {
   static constexpr auto op_name = "_local_scalar_dense";
 } local_scalar{};
@@ -43,8 +44,8 @@ struct rules<local_scalar_t> {
 };
 
 namespace detail {
-/// The number in a tensor, whatever transforms see it: symbolic where data are not there. One that is read of data
-/// while a program is being traced is refused: it would be that of this call alone.
+/// Returns the number in a tensor, through any transforms; it is symbolic where there are no data. A number read from
+/// data during tracing is refused, because it would be valid for this call only.
 VARVE_COLD inline extent number_in(tensor const& t, bool traced = false) {
   if (t.is_wrapped()) return number_in(t.current(), traced || is_traced(t.layer()));
   extent const* const symbol = t.object() ? t.object()->symbol_of(t) : nullptr;
@@ -55,15 +56,15 @@ VARVE_COLD inline extent number_in(tensor const& t, bool traced = false) {
 }
 } // namespace detail
 
-/// A number is its own element, in functions of numbers and tensors.
+/// Returns a number itself, for functions of numbers and tensors.
 template <number N>
 constexpr N item(N v) {
   return v;
 }
-/// The only element of an integer or bool tensor as a number that may be a size: `zeros(dims{item(n), 3})`. Under a
-/// `fake_mode` with a shape environment, and in `make_fx(f, tracing::symbolic)`, it is a symbol, the same one until
-/// somebody writes into the tensor (FK-7, FK-8); a traced graph reads it anew in each run. Errors:
-/// `data_dependent_error` without an environment, `transform_error` in other traces, `dtype_error` for floats.
+/// Returns the only element of an integer or bool tensor, as a number that can be a size: `zeros(dims{item(n), 3})`.
+/// Under a `fake_mode` with a shape environment, and in `make_fx(f, tracing::symbolic)`, it is a symbol. The symbol
+/// stays the same until the tensor is written into. A traced graph reads the number anew in each run. Errors:
+/// `data_dependent_error` without a shape environment, `transform_error` in other traces, `dtype_error` for floats.
 template <class T = tensor>
   requires(!number<T>)
 extent item(T const& t) {

@@ -9,7 +9,8 @@
 namespace varve {
 
 namespace detail {
-/// The axes that `layer_norm` normalizes: the last ones, whose sizes were given.
+/// Returns the axes that `layer_norm` normalizes: the last ones, whose sizes are given. Refuses sizes that do not
+/// match.
 inline constexpr auto normalized_axes = [](dims const& sizes, dims const& normalized) {
   dims axes;
   bool same = normalized.n > 0 && normalized.n <= sizes.n;
@@ -21,7 +22,7 @@ inline constexpr auto normalized_axes = [](dims const& sizes, dims const& normal
   return axes;
 };
 
-/// `layer_norm` of tensors as a whole call: of x, eps (a number), and a weight and a bias where there are such.
+/// Runs `layer_norm` of tensors as one kernel call. Its operands are x, eps (a number), and optionally weight and bias.
 template <bool Weight, bool Bias>
 struct whole_layer_norm {
   static constexpr int arity = 2 + Weight + Bias;
@@ -33,7 +34,7 @@ struct whole_layer_norm {
     for (extent s : at[0]) n *= s.bits;
     return n;
   }
-  /// Puts the operands of a kernel in order: x, w or null, b or null, eps.
+  /// The operands of a kernel in order: x, w or null, b or null, eps.
   template <class T>
   struct operands {
     tensor weight, bias;
@@ -56,7 +57,7 @@ struct whole_layer_norm {
     });
     return y;
   }
-  /// The gradients of x and of the weight where nothing watches.
+  /// Computes the gradient of x or of the weight by one kernel, for tensors without observers.
   static tensor pull_at_once(int i, index_t n, tensor const& g, boxed_args const& x) {
     tensor const cotangent = contiguous_or_copy(g), in = contiguous_or_copy(x[0]);
     tensor r = tensor::empty(i == 0 ? in.sizes() : x[2].sizes(), in.dtype());
@@ -73,10 +74,10 @@ struct whole_layer_norm {
     });
     return r;
   }
-  /// The gradients in operators, which whatever watches sees. (`T` is `tensor`.)
+  /// Computes the gradient by operators, which recorders and transforms can observe. (`T` is `tensor`.)
   template <class T>
   static T pull(int i, dims const& sizes, T const& g, boxed_args const& all) {
-    if (i == 2 + Weight) return detail::sum_to_shape(g, sizes); // of the bias, of which nothing is saved
+    if (i == 2 + Weight) return detail::sum_to_shape(g, sizes); // the bias, whose gradient needs no saved operands
     T const &x = all[0], &eps = all[1];
     dims const axes = normalized_axes(x.sizes(), sizes);
     auto const d = sub(x, mean(x, axes, keepdim));
@@ -95,14 +96,14 @@ struct whole_layer_norm {
     tensor const* const all[] = {&g, &x[0], &x[Weight && i == 0 ? 2 : 0]};
     return whole_gradient(all, 3, kernel, body);
   }
-  /// x is read for both gradients, the weight for that of x.
+  /// The operands that both gradients read: x and eps. The gradient of x also reads the weight.
   static constexpr std::uint16_t of_x = saved_values::operand(0) | saved_values::operand(1);
   static constexpr op_table table =
       whole_table("layer_norm", arity,
                   {{static_cast<std::uint16_t>(of_x | (Weight ? saved_values::operand(2) : 0)), 0,
                     Weight ? of_x : std::uint16_t{0}, 0}},
                   &pullback, op_kind::reduction);
-  /// Undefined when the body must run.
+  /// Returns an undefined tensor if the composition must run instead.
   template <class... P>
   static tensor call(tensor const& x, dims const& sizes, double eps, P const&... parameters) {
     index_t n = 1;
@@ -125,13 +126,13 @@ tensor layer_norm_at_once(tensor const& x, dims const& sizes, double eps, W cons
 }
 } // namespace detail
 
-/// `layer_norm(x, normalized_shape, weight = none, bias = none, eps = 1e-5)`: x minus its mean, over its standard
-/// deviation (that of the population, eps added to the variance), both along the last axes, whose sizes are given; then
-/// times weight, plus bias. Integers are refused.
+/// `layer_norm(x, normalized_shape, weight = none, bias = none, eps = 1e-5)`: (x - mean) / sqrt(variance + eps) *
+/// weight + bias. Mean and population variance are taken over the last axes, whose sizes are given. Integers are
+/// refused.
 ///
-/// The variance is taken around a mean that is constant to derivatives, minus the square of the (zero) distance to the
-/// mean: the same function with the same derivatives of every order, but the backward part needs no sum that depends on
-/// another sum, so that one pass over a row finds both.
+/// The variance is computed around a mean that is constant to derivatives, minus the square of the (zero) distance to
+/// the mean. The function and its derivatives of every order stay the same. The backward pass then needs no sum that
+/// depends on another sum, so that one pass over a row suffices.
 inline constexpr struct layer_norm_t : composite_operator<layer_norm_t> {
   static constexpr auto op_name = "layer_norm";
   template <value X, class S, class W = none_t, class B = none_t>

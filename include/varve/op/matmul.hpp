@@ -10,8 +10,8 @@
 
 namespace varve {
 
-/// Matrix product of operands of equal rank >= 2 and equal leading sizes; attribute {ta, tb}: a is stored [.., k, m]
-/// when ta, b [.., n, k] when tb.
+/// Matrix product of operands of equal rank >= 2 and equal leading sizes. Attribute {ta, tb}: a is stored as [.., k, m]
+/// if ta, and b as [.., n, k] if tb.
 template <>
 struct rules<mm_t> : rule::bilinear {
   static constexpr operator_class planned_as = operator_class::mm;
@@ -112,8 +112,9 @@ struct rules<mm_t> : rule::bilinear {
         },
         g, a);
   }
-  /// Of mapped vectors and one matrix for all, or of mapped matrices and one behind them, the product is that of two
-  /// matrices, and so is its gradient by the one: a matrix for each lane would be many times larger.
+  /// Maps over one operand by a single matrix product where possible: mapped vectors or matrices times one matrix for
+  /// all, or one matrix times mapped vectors. The gradient of the shared matrix is a single product, too. A matrix for
+  /// each lane would be many times larger.
   template <class Op, class N, class A, class B>
   static constexpr auto batch(Op const& op, N const& n, A const& a, B const& b) {
     if constexpr (std::is_same_v<std::remove_cvref_t<decltype(a.value)>, tensor> &&
@@ -133,7 +134,7 @@ struct rules<mm_t> : rule::bilinear {
   }
 
 private:
-  /// n times m rows, times one matrix: [n, m, columns].
+  /// Multiplies n times m rows by one matrix, to [n, m, columns].
   template <class T>
   static T product_of_rows(T const& x, extent m, T const& matrix, bool transposed) {
     extent const n = x.sizes()[0], k = matrix.sizes()[transposed ? 1 : 0];
@@ -172,7 +173,7 @@ inline constexpr auto check_matmul = [](dims const& a, dims const& b) {
 };
 } // namespace detail
 
-/// Matrix product with PyTorch's rules: 1-D operands are vectors, leading dimensions broadcast. Decomposes into
+/// Matrix product by PyTorch's rules: 1-D operands are vectors, and leading dimensions broadcast. Decomposes into
 /// reshapes and `mm`.
 inline constexpr struct matmul_t : composite_operator<matmul_t> {
   static constexpr bool takes_complex = true;
@@ -184,7 +185,7 @@ inline constexpr struct matmul_t : composite_operator<matmul_t> {
     auto const sb = shape_of(b);
     auto const fits = on_dims(detail::check_matmul, sa, sb);
     if constexpr (std::is_same_v<decltype(fits), ints<> const>) {
-      return a; // refused: nothing more is instantiated
+      return a; // refused: instantiate nothing more
     } else {
       auto const ma = detail::reshape_to(a, on_dims(detail::matrix_shape_left, sa));
       auto const mb = detail::reshape_to(b, on_dims(detail::matrix_shape_right, sb));
@@ -196,7 +197,7 @@ inline constexpr struct matmul_t : composite_operator<matmul_t> {
   }
 } matmul{};
 
-/// Sum of products of two vectors of equal length.
+/// Dot product of two vectors of equal length.
 inline constexpr struct dot_t : composite_operator<dot_t> {
   static constexpr bool takes_complex = true;
   static constexpr auto op_name = "dot";

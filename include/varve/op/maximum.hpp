@@ -7,8 +7,8 @@
 namespace varve {
 
 namespace detail {
-/// The share of a tangent or cotangent `v` that an operand gets: none where the other one was chosen, half where both
-/// are equal. Beside NaN nothing is less or greater, and both get all.
+/// Returns an operand's share of a tangent or cotangent `v`: 0 where the other operand was chosen, half where both are
+/// equal. With NaN no comparison is true, and both operands get all of `v`.
 constexpr auto share(value auto const& other, value auto const& x, value auto const& y, value auto const& v) {
   return where(eq(x, y), mul(v, 0.5), where(other, 0, v));
 }
@@ -30,7 +30,7 @@ struct selecting : rule::pointwise<2> {
 };
 } // namespace detail
 
-/// The greater element; NaN wins. Equal operands share the derivative, as in PyTorch.
+/// The greater element; NaN wins. Equal operands share the derivative evenly, as in PyTorch.
 template <>
 struct rules<maximum_t> : detail::selecting {
   static constexpr operator_text cpp{"kernel::maximum($0, $1)"};
@@ -40,7 +40,7 @@ struct rules<maximum_t> : detail::selecting {
   static constexpr auto other_chosen(arg_t<1>, auto const& x, auto const& y) { return gt(x, y); }
 };
 
-/// The smaller element; NaN wins. Equal operands share the derivative, as in PyTorch.
+/// The smaller element; NaN wins. Equal operands share the derivative evenly, as in PyTorch.
 template <>
 struct rules<minimum_t> : detail::selecting {
   static constexpr operator_text cpp{"kernel::minimum($0, $1)"};

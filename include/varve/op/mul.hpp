@@ -29,13 +29,13 @@ struct rules<div_t> : rule::pointwise<2, promotion::floating> {
   static constexpr char const* onnx = "Div";
   static constexpr saved_values saved{{saved_values::operand(1), saved_values::operand(0) | saved_values::operand(1)}};
   static VARVE_INLINE constexpr auto kernel(auto x, auto y) { return x / y; }
-  /// The reciprocal in double for plain numbers, since numbers by themselves follow C++: 1 / 3 would be a float.
+  /// Uses a double reciprocal for plain numbers: numbers follow C++ rules, so that 1 / 3 would be a float.
   static constexpr auto partial(arg_t<0>, auto const&, auto const&, auto const& y) {
     if constexpr (number<std::remove_cvref_t<decltype(y)>>) return div(1.0, y);
     else return div(1, y);
   }
-  /// With the reciprocal that the derivative of x needs too: one division for both. Recorded calls do not keep the
-  /// quotient, which may be written into (PyTorch saves self and other).
+  /// Uses the reciprocal that the derivative of x also needs, so that both share one division. Recorded calls recompute
+  /// the quotient instead of keeping it, because the result may be written into (PyTorch also saves self and other).
   template <class Q, class X, class Z>
   static constexpr auto partial(arg_t<1>, Q const& kept, X const& x, Z const& y) {
     auto const q = [&] {
@@ -51,8 +51,8 @@ struct rules<div_t> : rule::pointwise<2, promotion::floating> {
 
   using family = rule::pointwise<2, promotion::floating>;
   using family::jvp, family::vjp;
-  /// A reciprocal is shared by all that is divided by the same; but not where it would have fewer digits than the
-  /// result.
+  /// Divides by multiplying with a reciprocal, which all divisions by the same value share. Where the reciprocal would
+  /// be less precise than the result, it divides directly.
   template <class Op, value D, value Y, value X, value Z>
   static constexpr auto jvp(arg_t<0> a, Op const& op, D const& d, Y const& q, X const& x, Z const& y) {
     if constexpr (number<Z>) return family::jvp(a, op, d, q, x, y);

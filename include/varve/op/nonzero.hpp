@@ -10,9 +10,9 @@
 
 namespace varve {
 
-/// The places of the first `size` elements that are not 0, row by row, as a matrix [size, rank] of int64; rows of -1
-/// where there are fewer (`torch.nonzero_static`). Attributes {size}, {how many of the first dimensions are lanes}: of
-/// each lane for itself.
+/// The indices of the first `size` nonzero elements in row-major order, as an int64 matrix [size, rank]. If there are
+/// fewer, the remaining rows are -1 (`torch.nonzero_static`). Attributes {size}, {lanes}: the first `lanes` dimensions
+/// are mapped, and each lane is searched separately.
 inline constexpr struct nonzero_static_t {
   static constexpr auto op_name = "nonzero_static";
   template <value X, class N>
@@ -60,7 +60,7 @@ struct rules<nonzero_static_t> {
           for (int k = 0; k < rank; ++k) *to++ = R(index_t(at_element[lanes + k]));
           ++found;
         }
-        for (int k = x.sizes.n - 1; k >= 0; --k) { // the next element, row by row
+        for (int k = x.sizes.n - 1; k >= 0; --k) { // the next element in row-major order
           from += index_t(x.strides[k]);
           if (index_t const next = at_element[k] + 1; next < index_t(x.sizes[k])) {
             at_element[k] = next;
@@ -80,8 +80,9 @@ struct rules<nonzero_static_t> {
   }
 };
 
-/// The places of all elements that are not 0, as a matrix [n, rank] of int64, row by row; tensors only, since n depends
-/// on data: under a `fake_mode` with a shape environment it is a new symbol, and `data_dependent_error` without one.
+/// Returns the indices of all nonzero elements in row-major order, as an int64 matrix [n, rank]. It accepts tensors
+/// only, because n depends on data. Under a `fake_mode`, n is a new symbol; without a shape environment it throws
+/// `data_dependent_error`.
 template <class T>
   requires std::is_same_v<T, tensor>
 T nonzero(T const& x) {
@@ -89,8 +90,8 @@ T nonzero(T const& x) {
   check_is_size(n);
   return nonzero_static(x, n);
 }
-/// The elements of a tensor where a mask is true, both broadcast, as one row. Its gradient is 0 elsewhere. As of
-/// `nonzero`, its size depends on data. `dtype_error` for a mask that is not bool.
+/// Returns the elements of a tensor where a mask is true, as one row; x and mask broadcast. The gradient is 0
+/// elsewhere. The size of the result depends on data, as for `nonzero`. Throws `dtype_error` if the mask is not bool.
 template <class T>
   requires std::is_same_v<T, tensor>
 T masked_select(T const& x, T const& mask) {

@@ -5,7 +5,7 @@
 
 namespace varve {
 
-/// A new last axis of size `num_classes` that is 1 at the index and 0 elsewhere (int64, as in PyTorch). Attribute
+/// Adds a last axis of size `num_classes` that is 1 at the index and 0 elsewhere (int64, as in PyTorch). Attribute
 /// {num_classes}.
 template <>
 struct rules<one_hot_t> {

@@ -6,8 +6,8 @@
 #include <vector>
 
 /// @file
-/// C++ operators on varve's values; at least one side is one. Comparisons are elementwise, as in PyTorch: `equal(a, b)`
-/// asks for a single answer.
+/// C++ operators on varve's values; at least one operand must be one. Comparisons are elementwise, as in PyTorch;
+/// `equal(a, b)` compares whole values.
 namespace varve {
 
 struct add__t;
@@ -22,7 +22,7 @@ struct bitwise_not_t;
 namespace detail {
 template <class A, class B>
 concept operands = value<A> && value<B> && (varve_value<A> || varve_value<B>);
-/// ... of arithmetic, where an attribute or size stands for a number.
+/// Operands of arithmetic, where one may also be an attribute or a size in place of a number.
 template <class A, class B>
 concept terms = value_or_size<A> && value_or_size<B> && (varve_value<A> || varve_value<B>);
 } // namespace detail
@@ -85,7 +85,7 @@ template <class A, class B>
 constexpr auto operator!=(A const& a, B const& b) {
   return ne(a, b);
 }
-/// Of truth values and, or, not both, not; of whole numbers of their bits (`special/bitwise.hpp`).
+/// Logical operators of bool, bitwise operators of integers (`special/bitwise.hpp`).
 template <class A, class B>
   requires detail::operands<A, B>
 constexpr auto operator&(A const& a, B const& b) {
@@ -106,7 +106,7 @@ constexpr auto operator~(A const& a) {
   return dependent<bitwise_not_t, A>{}(a);
 }
 namespace detail {
-/// `a = op(a, b)`; a part of a static value is const.
+/// Assigns `a = op(a, b)`. An element of a static value is const and refused.
 template <class A, class Op, class B>
 constexpr A& assigned(A& a, Op const& op, B const& b) {
   if constexpr (std::is_const_v<A>) return refuse_assigned_part<A>(), a;
@@ -118,7 +118,7 @@ constexpr A& assigned(A& a, Op const& op, B const& b) {
   return a;
 }
 } // namespace detail
-/// `x += y` makes a new value; to write into the memory of a tensor use `add_(x, y)`.
+/// Assigns a new value to x. To write into the memory of a tensor, use `add_(x, y)`.
 template <varve_value A, value B>
 constexpr A& operator+=(A& a, B const& b) {
   return detail::assigned(a, add, b);
@@ -163,7 +163,7 @@ namespace detail {
 template <class V, class B>
 concept numbers_beside = varve_value<V> || (number<V> && varve_value<B>);
 }
-/// Ranges of values are none: refused with what to write.
+/// Refuses ranges of numbers, which are not values, with a message that says what to write.
 template <class A, class V, class B>
   requires detail::numbers_beside<V, B>
 constexpr auto operator+(std::vector<V, A> const& a, B const&) {
@@ -201,7 +201,7 @@ constexpr auto operator/(B const& b, std::vector<V, A> const&) {
   return detail::refuse_range<V>(), b;
 }
 
-/// ... but on a part of a tensor, as in `x[0] += y`, it writes into the tensor.
+/// Writes into the tensor if x is a temporary part of one, as in `x[0] += y`.
 template <class A, value B>
   requires std::is_same_v<A, tensor>
 tensor const& operator+=(A&& a, B const& b) {
@@ -223,7 +223,7 @@ tensor const& operator/=(A&& a, B const& b) {
   return dependent<div__t, A>{}(a, b), a;
 }
 
-/// Do two static values have the same shape, dtype and elements?
+/// True if two static values have the same shape, dtype and elements.
 template <class T, index_t... D, class U, index_t... E>
 constexpr bool equal(array<T, D...> const& a, array<U, E...> const& b) {
   if constexpr (!std::is_same_v<array<T, D...>, array<U, E...>>) {

@@ -12,8 +12,8 @@ namespace detail {
        "arguments requires grad; use the result of the operator, or no_grad")
           .c_str());
 }
-/// Does an operator write into a tensor of the very dtype of its result only? Elementwise ones convert, `sum` and `cat`
-/// too.
+/// True if the operator only writes into a tensor of exactly the result's dtype. Elementwise operators, `sum` and `cat`
+/// convert instead.
 template <class Op>
 consteval bool keeps_dtype_of_out() {
   if constexpr (requires { Op::keeps_dtype_of_out; }) return Op::keeps_dtype_of_out;
@@ -23,7 +23,7 @@ consteval bool keeps_dtype_of_out() {
            rules<Op>::kind == op_kind::contraction || rules<Op>::kind == op_kind::effect;
   else return false;
 }
-/// The tensor that results are written to.
+/// The tensor that results are written into; called with an operator and its operands.
 class out_argument {
 public:
   explicit out_argument(tensor const& t) : out_(t) {}
@@ -36,7 +36,7 @@ public:
     (keep(x), ...);
     return give(Op::op_name, keeps_dtype_of_out<Op>(), operands, [&] { return dependent<tensor, Op>(op(x...)); });
   }
-  /// Writes what `run()` gives of the operands.
+  /// Writes the result of `run()`, which computes with the operands, into the tensor.
   template <class T, class F>
   T give(char const* name, bool keeps_dtype, std::vector<T> const& operands, F const& run) const {
     bool tracked = out_.has_history();
@@ -52,7 +52,7 @@ public:
     if (to.sizes() == y.sizes()) copy_(to, y);
     else {
       T const memory = varve::to(y, to.dtype());
-      bool shares = false; // a view of an operand is not what is asked for
+      bool shares = false; // set_ must not make it a view of an operand
       for (T const& x : operands) shares = shares || (x.defined() && memory.shares_storage(x));
       set_(to, shares ? T(clone(memory)) : memory);
     }
@@ -64,10 +64,10 @@ private:
 };
 } // namespace detail
 
-/// Writes what an operator gives into a tensor that is there, and returns it: `out(y)(mul, a, b)` is `torch.mul(a, b,
-/// out=y)`. An empty `y` takes the result's shape. Shape and dtype are as of in-place operators, but what
-/// reduces, contracts or gathers wants the very dtype; `autograd_error` when
-/// gradients are recorded and an argument or `y` requires one (AG-17).
+/// Writes the result of an operator into an existing tensor and returns that: `out(y)(mul, a, b)` is
+/// `torch.mul(a, b, out=y)`. An empty `y` takes the result's shape. Otherwise shape and dtype must fit as for in-place
+/// operators; most reductions, contractions and indexing operators require exactly the result's dtype. Throws
+/// `autograd_error` if gradients are recorded and an operand or `y` requires them.
 inline detail::out_argument out(tensor const& y) { return detail::out_argument(y); }
 
 } // namespace varve

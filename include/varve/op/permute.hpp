@@ -29,7 +29,7 @@ inline constexpr auto normalize_permutation = [](dims const& p, dims const& size
 };
 } // namespace detail
 
-/// Reorders dimensions: result dimension k is operand dimension axes[k]. A view. Attribute {axes}.
+/// Reorders dimensions: dimension k of the result is dimension axes[k] of the operand. A view. Attribute {axes}.
 template <>
 struct rules<permute_t> : rule::view {
   static constexpr operator_class planned_as = operator_class::permute;

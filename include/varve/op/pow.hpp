@@ -6,8 +6,8 @@
 
 namespace varve {
 
-/// x to the power y. Derivatives as in PyTorch: that of x is 0 where y is 0; that of y is 0 where x is 0 and y is not
-/// negative.
+/// x to the power y. Derivatives are as in PyTorch: the one with respect to x is 0 where y is 0; the one with respect
+/// to y is 0 where x is 0 and y is not negative.
 template <>
 struct rules<pow_t> : rule::pointwise<2> {
   static constexpr operator_text cpp{"kernel::pow($0, $1)"};
@@ -17,7 +17,7 @@ struct rules<pow_t> : rule::pointwise<2> {
   static constexpr saved_values saved{{saved_values::operand(0) | saved_values::operand(1),
                                        saved_values::result | saved_values::operand(0) | saved_values::operand(1)}};
   static VARVE_INLINE constexpr auto kernel(auto x, auto y) { return kernel::pow(x, y); }
-  // What is not selected is made finite too: its derivatives are multiplied by 0 when this is differentiated again.
+  // The branch not selected is kept finite too: higher derivatives multiply it by 0.
   static constexpr auto partial(arg_t<0>, auto const&, auto const& x, auto const& y) {
     return where(eq(y, 0), 0, mul(y, pow(x, where(eq(y, 0), 1, sub(y, 1)))));
   }

@@ -7,31 +7,31 @@
 
 namespace varve {
 
-/// A counter-based stream of random numbers (Philox 4x32-10): element i depends on the seed and i alone, so that the
-/// compiler, threads and batches agree. Static values draw from one of their own: `generator g{42}; auto w =
-/// randn<float, 64, 32>(g);`
+/// A counter-based stream of random numbers (Philox 4x32-10). Element i depends only on the seed and i, so that
+/// compile-time evaluation, threads and batches agree. Static values draw from an explicit generator:
+/// `generator g{42}; auto w = randn<float, 64, 32>(g);`
 struct generator {
   std::uint64_t seed = 0;
   std::uint64_t offset = 0;
 };
 
-/// The generator behind this thread's `randn({n})` (`torch.manual_seed` sets it; threads are independent).
+/// The generator of this thread, which `randn({n})` draws from. `manual_seed` sets it; threads are independent.
 inline constinit thread_local generator default_generator{};
 namespace detail {
-/// The states of generators of their own from which a function drew, one for each call, so that it draws the same when
-/// it runs again: then from these, and no generator moves.
+/// The states of the explicit generators that a function drew from, one for each call. When the function runs again, it
+/// draws from these states, gets the same numbers, and advances no generator.
 struct lent_states {
   std::vector<generator> all{};
 };
-/// A run of such a function: the first one, or again. A function that takes gradients of its own may run again while it
-/// runs for the first time.
+/// Marks one run of a function that draws from explicit generators: its first run, or a repetition. A function that
+/// computes gradients itself may be repeated while its first run is still active.
 class lent_states_guard {
 public:
   lent_states_guard(lent_states& s, bool again) : states_(s), again_(again), around_(here) { here = this; }
   lent_states_guard(lent_states_guard const&) = delete;
   lent_states_guard& operator=(lent_states_guard const&) = delete;
   ~lent_states_guard() { here = around_; }
-  /// The state from which a call draws: that of the first time where a function runs again, which is told.
+  /// Sets `state` to the state of the first run if the function is repeated, and returns whether it is.
   template <class G>
   static bool is_drawn_again(G& state) {
     bool again = false;
@@ -57,16 +57,17 @@ private:
   std::size_t next_ = 0;
   lent_states_guard* around_;
 };
-/// How often this thread set its generator by `manual_seed` or `set_rng_state`.
+/// How often this thread set its generator, by `manual_seed` or `set_rng_state`.
 inline constinit thread_local std::uint64_t generator_sets = 0;
 } // namespace detail
-/// Starts this thread's random numbers anew. Refused in a function that is traced.
+/// Restarts this thread's random numbers from a seed (`torch.manual_seed`). Refused in a traced function.
 inline void manual_seed(std::uint64_t seed) {
   ++detail::generator_sets;
   default_generator = {seed, 0};
 }
 
-/// The generator of this thread as it was elsewhere, for the life of the object: what is drawn is drawn again (CK-3).
+/// Sets this thread's generator to an earlier state for the life of the object, so that the same numbers are drawn
+/// again.
 class generator_guard {
 public:
   explicit generator_guard(generator const& g) : before_(default_generator) { default_generator = g; }
@@ -101,13 +102,13 @@ struct rules<randn_t> : detail::factory {
   }
 };
 
-/// A tensor of standard normal numbers.
+/// Returns a tensor of standard normal numbers (`torch.randn`).
 template <class = void>
 tensor randn(dims const& sizes, dtype type = get_default_dtype()) {
   return detail::create(bind<randn_t>(sizes, dims{static_cast<index_t>(type)}));
 }
-/// A static array of standard normal numbers; advances the generator. The same seed gives the numbers that
-/// `manual_seed` and the tensor form give.
+/// Returns a static array of standard normal numbers and advances the generator. The same seed yields the same numbers
+/// as `manual_seed` with the tensor form.
 template <class T, index_t... D>
 constexpr array<T, D...> randn(generator& g) {
   array<T, D...> r{};
@@ -115,21 +116,22 @@ constexpr array<T, D...> randn(generator& g) {
   return r;
 }
 
-/// The generator of this thread as a tensor of two int64 (`torch.get_rng_state`): what was drawn since can be drawn
-/// again.
+/// Returns the state of this thread's generator as a tensor of two int64 (`torch.get_rng_state`). With `set_rng_state`
+/// the numbers drawn since can be drawn again.
 inline constexpr struct get_rng_state_t {
   static constexpr auto op_name = "get_rng_state";
   template <class = void>
   tensor operator()() const;
 } get_rng_state{};
-/// Sets it (`torch.set_rng_state`); `dtype_error` and `shape_error` of what is none.
+/// Returns the generator stored in a tensor by `get_rng_state`. Throws `dtype_error` or `shape_error` for other
+/// tensors.
 inline generator as_generator(tensor const& state) {
   if (state.dtype() != dtype::int64) refuse::dtype_is_not_supported("set_rng_state", name(state.dtype()));
   if (!(state.sizes() == dims{2})) refuse::shapes_do_not_match("set_rng_state", state.sizes(), dims{2});
   auto const* const v = static_cast<std::int64_t const*>(state.raw());
   return {static_cast<std::uint64_t>(v[0]), static_cast<std::uint64_t>(v[state.strides()[0]])};
 }
-/// Puts the generator of this thread back where `get_rng_state` found it.
+/// Restores this thread's generator to a state that `get_rng_state` returned (`torch.set_rng_state`).
 inline void set_rng_state(tensor const& state) {
   default_generator = as_generator(state);
   ++detail::generator_sets;

@@ -7,7 +7,7 @@
 
 namespace varve {
 
-/// 1 / x, correctly rounded; integers become floating.
+/// 1 / x, correctly rounded. Integers become floating.
 template <>
 struct rules<reciprocal_t> : rule::pointwise<1, promotion::floating> {
   static constexpr operator_text cpp{"kernel::reciprocal($0)"};
@@ -17,7 +17,7 @@ struct rules<reciprocal_t> : rule::pointwise<1, promotion::floating> {
   static constexpr auto partial(arg_t<0>, auto const& y, auto const&) { return neg(mul(y, y)); }
 };
 
-/// 1 / sqrt(x); infinite at 0, NaN below.
+/// 1 / sqrt(x): infinite at 0, NaN below.
 template <>
 struct rules<rsqrt_t> : rule::pointwise<1, promotion::floating> {
   static constexpr operator_text cpp{"kernel::reciprocal(kernel::sqrt($0))"};
@@ -26,7 +26,7 @@ struct rules<rsqrt_t> : rule::pointwise<1, promotion::floating> {
   static constexpr auto partial(arg_t<0>, auto const& y, auto const&) { return mul(mul(y, -0.5), mul(y, y)); }
 };
 
-/// x * x; bool becomes int64, as powers do.
+/// x * x. bool becomes int64, as for powers.
 inline constexpr struct square_t : composite_operator<square_t> {
   static constexpr bool takes_complex = true;
   static constexpr auto op_name = "square";

@@ -7,8 +7,7 @@
 
 namespace varve {
 
-/// The greater of x and 0; NaN stays. The derivative at 0 is 0, as in PyTorch. Truth values
-/// are refused.
+/// The greater of x and 0; NaN stays NaN. The derivative at 0 is 0, as in PyTorch. bool is refused.
 template <>
 struct rules<relu_t> : detail::no_bool<relu_t, 1> {
   static constexpr operator_text cpp{"kernel::maximum($0, $T(0))"};

@@ -7,8 +7,8 @@
 namespace varve {
 
 namespace detail {
-/// Strides that show `from` under another shape without moving elements. Dimensions adjacent in memory form chunks;
-/// each new dimension must lie within one.
+/// Returns the strides that show `from` in another shape without moving elements. Dimensions adjacent in memory form
+/// chunks; each new dimension must lie within one chunk.
 constexpr layout reshaped(layout const& from, dims const& sizes) {
   layout r = contiguous_layout(sizes);
   r.offset = from.offset;
@@ -32,7 +32,7 @@ constexpr layout reshaped(layout const& from, dims const& sizes) {
   return r;
 }
 
-/// Replaces the one -1 of a requested shape; refuses what does not hold the same number of elements.
+/// Replaces a -1 in the requested shape by the missing size. Refuses shapes with another number of elements.
 inline constexpr auto resolve_shape = [](dims const& sizes, dims const& from) {
   auto const resolved = [&](auto const& wanted, auto const& present) {
     auto const all = numel(present);
@@ -54,7 +54,8 @@ inline constexpr auto resolve_shape = [](dims const& sizes, dims const& from) {
 };
 } // namespace detail
 
-/// The same elements in row-major order under another shape; a view where strides allow it. Attribute {shape}.
+/// The same elements in row-major order in another shape: a view if the strides allow it, otherwise a copy. Attribute
+/// {shape}.
 template <>
 struct rules<reshape_t> : rule::view {
   static constexpr operator_class planned_as = operator_class::reshape;
@@ -80,7 +81,7 @@ constexpr auto reshape_t::operator()(X const& x, S const& sizes) const {
 }
 
 namespace detail {
-/// Reshapes unless the shape is there already.
+/// Reshapes, or returns the value itself if it has the shape already.
 inline constexpr auto reshape_to = [](auto const& x, auto const& sizes) {
   return choose(same_fact(shape_of(x), sizes), identity, [&](auto const& v) { return reshape(v, sizes); }, x);
 };
@@ -100,7 +101,7 @@ inline constexpr struct unsqueeze_t : composite_operator<unsqueeze_t> {
   }
 } unsqueeze{};
 
-/// Removes dimensions of size 1: all, or those of the named axes that have size 1.
+/// Removes dimensions of size 1: all of them, or those among the given axes.
 inline constexpr struct squeeze_t : composite_operator<squeeze_t> {
   static constexpr bool gives_view = true;
   static constexpr auto op_name = "squeeze";

@@ -5,7 +5,7 @@
 
 namespace varve {
 
-/// Sine of radians.
+/// Sine of an angle in radians.
 template <>
 struct rules<sin_t> : rule::pointwise<1, promotion::floating> {
   static constexpr operator_text cpp{"kernel::sin($0)"};
@@ -15,7 +15,7 @@ struct rules<sin_t> : rule::pointwise<1, promotion::floating> {
   static constexpr auto partial(arg_t<0>, auto const&, auto const& x) { return cos(x); }
 };
 
-/// Cosine of radians.
+/// Cosine of an angle in radians.
 template <>
 struct rules<cos_t> : rule::pointwise<1, promotion::floating> {
   static constexpr operator_text cpp{"kernel::cos($0)"};

@@ -8,14 +8,14 @@
 
 namespace varve {
 
-/// Start, stop and step known to the compiler: `slice(x, axis<0>, range<1, 5>)`, `range<0, end, 2>`.
+/// Start, stop and step as compile-time constants: `slice(x, axis<0>, range<1, 5>)`, `range<0, end, 2>`.
 template <index_t... I>
 inline constexpr ints<I...> range{};
-/// "To the end of the axis", whatever its size.
+/// A bound of a range: the end of the axis, whatever its size.
 inline constexpr index_t end = INT64_MAX;
 
 namespace detail {
-/// {axis, start, stop, step} with negatives resolved and bounds clamped, as Python slices.
+/// Returns {axis, start, stop, step} with negative bounds resolved and bounds clamped, as in Python slices.
 inline constexpr auto normalize_slice = [](dims const& axis, dims const& range,
                                            dims const& sizes) __attribute__((always_inline)) {
   if (sizes.n == 0) refuse::argument_is_invalid("slice", "a rank-0 value cannot be sliced");
@@ -73,7 +73,7 @@ struct rules<slice_t> : rule::view {
   }
 };
 
-/// Zeros with the operand put at a slice; attributes {shape, {axis, start, stop, step}}.
+/// Zeros of a shape, with the operand written at a slice. Attributes {shape, {axis, start, stop, step}}.
 template <>
 struct rules<slice_backward_t> : rule::linear {
   static constexpr operator_class planned_as = operator_class::slice_backward;
@@ -108,19 +108,19 @@ struct rules<slice_backward_t> : rule::linear {
 };
 
 namespace detail {
-/// A bound as it stands in attributes; a number beyond any size, where symbols have their bits, is "the end".
+/// Returns a bound as attributes store it. Numbers beyond any size, whose bits symbols use, become `end`.
 template <class R>
 constexpr extent slice_bound(R const& r) {
   if constexpr (std::is_integral_v<R>) return r >= index_t{1} << 62 ? index_t(end) : static_cast<index_t>(r);
   else return r;
 }
-/// {start, stop, step} of a call, as far as it has them.
+/// Returns {start, stop, step} of a call, as far as they are given.
 template <class... R>
 constexpr dims bounds_of(R const&... r) {
   if constexpr (sizeof...(R) == 1 && (is_ints<R> && ...)) return to_dims(r...);
   else return dims{slice_bound(r)...};
 }
-/// Would a trace clamp bounds to what stands for a symbolic size?
+/// True if bounds would be clamped to a size that is symbolic in a trace.
 template <class X>
 constexpr bool is_beyond_a_symbol(X const& x, dims const& axis, dims const& range) {
   dims const sizes = to_dims(shape_of(x));
@@ -149,7 +149,7 @@ constexpr auto slice_backward_t::operator()(G const& g, S const& sizes, R const&
   return bind<slice_backward_t>(detail::as_fact(sizes), detail::as_fact(r))(g);
 }
 
-/// The values at one index of an axis; the axis goes.
+/// The elements at one index of an axis, without that axis.
 inline constexpr struct select_t : composite_operator<select_t> {
   static constexpr bool gives_view = true;
   static constexpr auto op_name = "select";

@@ -15,22 +15,22 @@
 namespace varve {
 
 namespace detail {
-/// Greatest elements along axes as constants, 0 where they are infinite, so that subtracting them makes exponentials
-/// safe.
+/// Greatest elements along axes as constants, with 0 in place of infinite ones, so that exponentials of x minus these
+/// cannot overflow.
 template <class X, class A>
 constexpr auto safe_maximum(X const& x, A const& axes) {
   auto const m = amax(detach(x), axes, keepdim);
   return where(eq(abs(m), std::numeric_limits<double>::infinity()), 0, m);
 }
-/// `f(x)`, or `g(x)` where x has no elements: nothing has no maximum.
+/// Returns `f(x)`, or `g(x)` if x has no elements, because then no maximum exists.
 template <class X, class F, class G>
 constexpr auto unless_empty(X const& x, F const& f, G const& g) {
   return choose(same_fact(on_dims([](dims const& s) { return dims{numel(s) == 0}; }, shape_of(x)), ints<1>{}), g, f, x);
 }
 } // namespace detail
 
-/// log(sum(exp(x))) along axes without overflow (`torch.logsumexp`); -inf for axes of -inf only. Of integers and truth
-/// values it is that of the default dtype.
+/// log(sum(exp(x))) along axes without overflow (`torch.logsumexp`). The result is -inf where all elements are -inf.
+/// Integers and bool are converted to the default dtype first.
 inline constexpr struct logsumexp_t : composite_operator<logsumexp_t> {
   static constexpr auto op_name = "logsumexp";
   template <value X, class A, class K = ints<0>>
@@ -96,7 +96,7 @@ struct log_softmax_rows {
     return sub(g, mul(exp(y), varve::sum(g, axis, keepdim)));
   }
 };
-/// `softmax` or `log_softmax` of tensors along their last axis as a whole call.
+/// Runs `softmax` or `log_softmax` of tensors along the last axis as one kernel with its own gradient.
 template <class Rows>
 struct whole_softmax {
   static tensor value(attributes const&, tensor const* const* x) {
@@ -110,7 +110,7 @@ struct whole_softmax {
   }
   static constexpr op_table table =
       whole_table(Rows::op_name, 1, {{saved_values::result}}, &pullback, op_kind::reduction);
-  /// ... along another axis, attribute 0.
+  /// Computes `softmax` or `log_softmax` along an axis other than the last, attribute 0.
   static tensor value_of_columns(attributes const& at, tensor const* const* x) {
     dims const& s = x[0]->sizes();
     int const axis = static_cast<int>(at[0][0].bits);
@@ -128,7 +128,7 @@ struct whole_softmax {
   }
   static constexpr op_table columns =
       whole_table(Rows::op_name, 1, {{saved_values::result}}, &pullback_of_columns, op_kind::reduction);
-  /// Undefined when the body must run.
+  /// Runs the kernel if it applies; returns an undefined tensor if the composition must run instead.
   template <class A>
   static tensor call(tensor const& x, A const& axis) {
     if (!x.defined() || !Rows::is_built_in()) return {};
@@ -159,7 +159,7 @@ inline constexpr struct softmax_t : composite_operator<softmax_t> {
   }
 } softmax{};
 
-/// Logarithm of `softmax`, without overflow or loss. Integers are refused.
+/// Logarithm of `softmax`, without overflow or loss of precision. Integers are refused.
 inline constexpr struct log_softmax_t : composite_operator<log_softmax_t> {
   static constexpr auto op_name = "log_softmax";
   static constexpr bool keeps_dtype_of_out = true;

@@ -6,7 +6,7 @@
 
 namespace varve {
 
-/// Sum over axes (all without); attributes {axes, {keepdim}}. Bool and integers sum to int64.
+/// Sum over axes, by default all; attributes {axes, {keepdim}}. bool and integers sum to int64.
 template <>
 struct rules<sum_t> : rule::reduction {
   static constexpr operator_class planned_as = operator_class::sum;
@@ -39,7 +39,7 @@ struct rules<sum_t> : rule::reduction {
   static constexpr auto vjp(arg_t<0>, Op const& op, value auto const& g, value auto const&, value auto const& x) {
     using S = decltype(shape_of(g));
     if constexpr (std::is_same_v<S, ints<>>) {
-      return broadcast_to(g, shape_of(x)); // any shape can be made of one element
+      return broadcast_to(g, shape_of(x)); // one element broadcasts to any shape
     } else {
       if constexpr (!is_ints<S>)
         if (rank_of(g) == 0) return broadcast_to(g, shape_of(x));
@@ -54,8 +54,8 @@ constexpr auto sum_t::operator()(X const& x, A const&... at) const {
 }
 
 namespace detail {
-/// How many elements of sizes `from` become one of `to`: a number, or for traced values one that may depend on a
-/// symbolic size.
+/// Returns how many elements of sizes `from` are reduced to one of `to`: a number, or for traced values possibly an
+/// expression of a symbolic size.
 template <class X>
 constexpr auto count_reduced(X const& x, dims const& from, dims const& to) {
   if constexpr (traced_value<X>) return backend<typename decltype(base_tag<X>())::type>::count(base_value(x), from, to);
@@ -64,7 +64,7 @@ constexpr auto count_reduced(X const& x, dims const& from, dims const& to) {
 }
 } // namespace detail
 
-/// Arithmetic mean over axes; integers are refused as in PyTorch: convert first. Decomposes into `sum` and a product.
+/// Arithmetic mean over axes. Integers are refused as in PyTorch: convert first. Decomposes into `sum` and a division.
 inline constexpr struct mean_t : composite_operator<mean_t> {
   static constexpr auto op_name = "mean";
   static constexpr bool keeps_dtype_of_out = true, takes_complex = true;

@@ -4,7 +4,7 @@
 
 namespace varve {
 
-/// Converts the dtype; floating to integer truncates toward zero, anything to bool is `!= 0`. Attribute {dtype}.
+/// Converts the dtype. Floating to integer truncates toward zero; the conversion to bool is `!= 0`. Attribute {dtype}.
 template <>
 struct rules<to_t> : rule::linear {
   static constexpr saved_values saved = saved_values::nothing();

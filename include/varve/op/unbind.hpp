@@ -6,7 +6,7 @@
 #include <vector>
 
 /// @file
-/// Views that come several at a time. Writing into one of a tensor's is refused where gradients are recorded (AG-16).
+/// Operators that return several views. While gradients are recorded, such a view of a tensor cannot be written into.
 namespace varve {
 
 namespace detail {
@@ -17,11 +17,11 @@ constexpr V one_of_several(V const& v) {
       v.set_origin(view_origin::many);
   return v;
 }
-/// Are the sizes of a value types, so that parts of several shapes have a type each?
+/// True if the sizes of a value are part of its type, so that parts of different shapes have different types.
 template <class X, class... Fact>
 inline constexpr bool parts_are_types =
     is_ints<std::remove_cvref_t<decltype(shape_of(std::declval<X const&>()))>> && (is_ints<Fact> && ...);
-/// Parts [k * size, (k + 1) * size) of an axis; the last may be smaller.
+/// The range of part k, [k * size, (k + 1) * size), along an axis; the last part may be smaller.
 inline constexpr auto part_range = [](dims const& axis, dims const& k, dims const& size, dims const& sizes) {
   extent const n = sizes[wrap_axis(axis[0], sizes.n)], from = k[0] * size[0], to = from + size[0];
   return dims{from, to < n ? to : n};
@@ -44,8 +44,8 @@ inline constexpr auto extent_of = [](dims const& axis, dims const& sizes) {
 };
 } // namespace detail
 
-/// The values along an axis, which goes: as many views as it is long, in a `std::array` for static values, else a
-/// `std::vector` (`torch.unbind`).
+/// Splits an axis into its single indices and removes it (`torch.unbind`). Returns as many views as the axis is long:
+/// in a `std::array` for static values, otherwise in a `std::vector`.
 inline constexpr struct unbind_t {
   template <value X, class A = ints<0>>
   constexpr auto operator()(X const& x, A const& axis = {}) const {
@@ -64,8 +64,9 @@ inline constexpr struct unbind_t {
   }
 } unbind{};
 
-/// Parts of `size` elements of an axis, the last of what remains: views, in a tuple for static values, else a
-/// `std::vector` (`torch.split`). `split(x, axis<2>, axis<0>)`: static sizes are types.
+/// Splits an axis into parts of `size` elements; the last part has the rest (`torch.split`). Returns views: in a tuple
+/// for static values, otherwise in a `std::vector`. For static values size and axis are types:
+/// `split(x, axis<2>, axis<0>)`.
 inline constexpr struct split_t {
   template <value X, class S, class A = ints<0>>
   constexpr auto operator()(X const& x, S const& size, A const& axis = {}) const {
@@ -91,7 +92,8 @@ inline constexpr struct split_t {
   }
 } split{};
 
-/// At most `n` parts of an axis, alike but for the last: `split` by the rounded up share (`torch.chunk`).
+/// Splits an axis into at most `n` parts of equal size, except the last: `split` by the rounded-up quotient
+/// (`torch.chunk`).
 inline constexpr struct chunk_t {
   template <value X, class N, class A = ints<0>>
   constexpr auto operator()(X const& x, N const& n, A const& axis = {}) const {

@@ -10,12 +10,12 @@
 #include <varve/op/where.hpp>
 
 /// @file
-/// The inverse of each view: what makes writing into a view an operator on the value behind it (FN-12). One text for
-/// graphs and for tensors: a writer `w` says how operators are called, `w.emit<Tag, facts>(attributes, result,
-/// operands...)`, what is known of a value, `w.meta_of(v)`, and makes `w.ones(meta)`.
+/// The inverse of each view. With it, a write into a view becomes an operator on the base value. The code serves both
+/// graphs and tensors through a writer `w`. `w.add_node<Tag, k>(attributes, result, operands...)` calls operators,
+/// `w.meta_of(v)` returns dtype and shape of a value, and `w.ones(meta)` makes ones.
 namespace varve::detail {
 
-/// One call of a view: the operator, its attributes, dtype and shape of what it is a view of, and of what it shows.
+/// One call of a view operator: the operator, its attributes, and dtype and shape of its operand and of its result.
 struct view_call {
   op_handle const* op;
   attributes const& at;
@@ -26,13 +26,13 @@ struct view_call {
     return op == &handle<Tag>;
   }
 };
-/// Does a view show elements more than once? What lies behind it is not told by what it shows, when a part of that was
-/// written: the part is put at its region of the memory instead.
+/// True if a view shows elements more than once. After a write into a part of such a view, the base cannot be computed
+/// from the view; the part is instead written to its region of the memory.
 constexpr bool repeats_elements(op_handle const* op, attributes const& at, meta const& of, meta const& shows) {
   return (op == &handle<expand_t> && numel(shows.sizes) != numel(of.sizes)) ||
          (op == &handle<as_strided_t> && varve::repeats_elements(at[0], at[1]));
 }
-/// Is the operator one whose inverse is known?
+/// True if the inverse of the view operator is known.
 constexpr bool is_invertible_view(op_handle const* op) {
   return op == &handle<slice_t> || op == &handle<reshape_t> || op == &handle<permute_t> || op == &handle<expand_t> ||
          op == &handle<as_strided_t> || op == &handle<detach_t>;
@@ -49,7 +49,7 @@ constexpr V beside(W& w, int axis, extent size, V const& first, V const& second,
   m.sizes[axis] = size;
   return w.template add_node<cat_t, 1>(attributes(dims{axis}), m, first, second);
 }
-/// A slice with a step: chosen by a mask, which is the same put at the slice of zeros.
+/// Writes into a slice with a step. A mask selects the elements: the slice of zeros, with ones written into it.
 template <class W, class Base, class V>
 constexpr V put_among(W& w, view_call const& view, Base const& base, V const& v) {
   meta const part = w.meta_of(v), mask{dtype::bool_, view.of.sizes};
@@ -72,7 +72,7 @@ constexpr V put_slice(W& w, view_call const& view, Base const& base, V v) {
   if (last < size) v = beside(w, axis, size, v, piece_of_base(w, view, axis, last, size, base), view.of);
   return v;
 }
-/// The value behind a view, `base()` before, when the view shows `v`.
+/// Returns the base of a view after the view became `v`; `base()` is the base before.
 template <class W, class Base, class V>
 constexpr V put_back(W& w, view_call const& view, Base const& base, V const& v) {
   meta const& m = view.of;

@@ -6,8 +6,8 @@
 
 namespace varve {
 
-/// `where(condition, x, y)`: x where the condition, of bool, holds, else y. The cotangent of the operand not chosen is
-/// 0, not a product with 0.
+/// `where(condition, x, y)`: x where the condition (bool) is true, y elsewhere. The cotangent of the operand not chosen
+/// is exactly 0, not a product with 0.
 template <>
 struct rules<where_t> : rule::pointwise<3, promotion::arithmetic, 1> {
   static constexpr operator_text cpp{"kernel::where($0, $1, $2)"};

@@ -10,7 +10,7 @@
 namespace varve::optim {
 
 namespace detail {
-/// The state of Adam: running means of gradients and of their squares.
+/// The state of Adam: running means of the gradients and of their squares.
 template <class Tree>
 struct moments {
   Tree first, second;
@@ -18,7 +18,8 @@ struct moments {
 };
 } // namespace detail
 
-/// Adam (`torch.optim.Adam`); with `decoupled`, the decay of weights is a step of its own (`torch.optim.AdamW`).
+/// The Adam optimizer (`torch.optim.Adam`). If `decoupled`, weight decay is applied directly to the parameters instead
+/// of to the gradient (`torch.optim.AdamW`).
 struct adam {
   double lr = 1e-3;
   double beta1 = 0.9;
@@ -32,7 +33,7 @@ struct adam {
     auto zeros = detail::zeros(parameters);
     return detail::moments<decltype(zeros)>{zeros, zeros, 0};
   }
-  /// One step: writes new parameters and what is kept of them.
+  /// Makes one step: updates the parameters and the optimizer's state.
   template <class P, class G, class S>
   constexpr void step(P& parameters, G const& gradients, S& s) const {
     ++s.steps;
@@ -47,7 +48,7 @@ struct adam {
         parameters, gradients, s.first, s.second);
   }
 };
-/// AdamW: `adamw(1e-3)`, `adamw(1e-3, 0.1)`.
+/// Returns an AdamW optimizer: `adamw(1e-3)`, `adamw(1e-3, 0.1)`.
 constexpr adam adamw(double lr = 1e-3, double weight_decay = 1e-2) {
   adam a;
   a.lr = lr, a.weight_decay = weight_decay, a.decoupled = true;

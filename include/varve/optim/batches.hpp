@@ -16,7 +16,7 @@
 namespace varve::optim {
 
 namespace detail {
-/// The number of rows that all values of a tree have.
+/// Returns the number of rows, and throws if the values of the tree differ in it.
 template <class Tree>
 constexpr index_t common_rows(Tree const& data) {
   index_t rows = -1;
@@ -30,7 +30,8 @@ constexpr index_t common_rows(Tree const& data) {
       data);
   return rows < 0 ? 0 : rows;
 }
-/// Rows `from` and on in an order: `Size` of them in the type, or a number that a run tells.
+/// Returns consecutive rows in the given order, beginning with row `from`. There are `Size` rows if it is positive, so
+/// that their number is part of the type, else `count` rows.
 template <index_t Size, class X>
 constexpr auto rows_of(X const& x, std::vector<index_t> const& order, index_t from, index_t count) {
   if constexpr (Size > 0) {
@@ -45,14 +46,16 @@ constexpr auto rows_of(X const& x, std::vector<index_t> const& order, index_t fr
 }
 } // namespace detail
 
-/// 0, ..., n - 1 in an order of chance, each of them equally likely; advances the generator (`torch.randperm`).
+/// Returns the numbers 0, ..., n - 1 in random order, each order equally likely, and advances the generator
+/// (`torch.randperm`).
 constexpr std::vector<index_t> shuffled_indices(index_t n, generator& g) {
   std::vector<index_t> r(static_cast<std::size_t>(n));
   for (index_t k = 0; k < n; ++k) r[static_cast<std::size_t>(k)] = k;
   for (index_t k = n; k-- > 1;) {
-    auto const block = kernel::philox(g.seed, g.offset++, 0x62617463); // a stream of its own: seeds serve values too
+    // a separate stream: random values use the same seeds
+    auto const block = kernel::philox(g.seed, g.offset++, 0x62617463);
     std::uint64_t const word = std::uint64_t{block.v[0]} << 32 | block.v[1], many = static_cast<std::uint64_t>(k) + 1;
-    // The high half of word * many: uniform below many, but for 2^-64 of them.
+    // The high half of word * many is uniform below many, up to a bias of 2^-64.
     std::uint64_t const low = (word & 0xFFFFFFFF) * many;
     auto const at = static_cast<std::size_t>(((word >> 32) * many + (low >> 32)) >> 32);
     std::swap(r[static_cast<std::size_t>(k)], r[at]);
@@ -60,7 +63,7 @@ constexpr std::vector<index_t> shuffled_indices(index_t n, generator& g) {
   return r;
 }
 
-/// The range of `batches`.
+/// The range that `batches` returns.
 template <index_t Size, class Data>
 class batch_range {
   static constexpr auto rows(Data const& data, std::vector<index_t> const& order, index_t from, index_t count) {
@@ -68,7 +71,7 @@ class batch_range {
   }
 
 public:
-  /// Where a loop over batches is; of one order, which it owns. An input iterator.
+  /// The position of a loop over batches. The iterator owns the order of its rows. It is an input iterator.
   class iterator {
   public:
     using value_type = decltype(batch_range::rows(std::declval<Data const&>(), {}, 0, 0));
@@ -100,21 +103,24 @@ public:
       : size_(size), rows_(detail::common_rows(data)), data_(std::move(data)), whole_(Size > 0) {
     if (size < 1) refuse::argument_is_invalid("batches", "the size of a batch must be positive");
   }
-  /// In another order of chance whenever a loop begins, by this generator, which must outlive the range.
+  /// Returns a range that shuffles the rows anew whenever a loop begins, with the generator `g`. The generator must
+  /// outlive the range.
   constexpr batch_range shuffled(generator& g) const {
     batch_range r = *this;
     r.generator_ = &g;
     return r;
   }
-  /// ... by this thread's, which `manual_seed` sets.
+  /// Returns a range that shuffles the rows anew whenever a loop begins, with this thread's generator, which
+  /// `manual_seed` seeds.
   batch_range shuffled() const { return shuffled(default_generator); }
-  /// Without a last batch that has fewer rows, as those of static values always are.
+  /// Returns a range without the last batch if that batch would be smaller than the others. Batches of static values
+  /// always drop it.
   constexpr batch_range drop_last() const {
     batch_range r = *this;
     r.whole_ = true;
     return r;
   }
-  /// How many batches there are.
+  /// Returns the number of batches.
   constexpr index_t size() const { return (rows_ + (whole_ ? 0 : size_ - 1)) / size_; }
   constexpr iterator begin() const {
     return {this, generator_ ? shuffled_indices(rows_, *generator_) : std::vector<index_t>()};
@@ -128,14 +134,15 @@ private:
   generator* generator_ = nullptr;
 };
 
-/// `for (auto const& [x, y] : batches(64, inputs, labels).shuffled())`: rows of values, or of trees of them, that
-/// belong together, so many at a time (`torch.utils.data.DataLoader`). In order they are views. `shape_error` where the
-/// numbers of rows differ.
+/// Returns a range of batches of `size` rows from values, or trees of values, whose rows belong together
+/// (`torch.utils.data.DataLoader`): `for (auto const& [x, y] : batches(64, inputs, labels).shuffled())`. Without
+/// shuffling the batches are views. Throws `shape_error` if the numbers of rows differ.
 template <class... X>
 auto batches(index_t size, X const&... data) {
   return batch_range<0, std::tuple<X...>>(size, std::tuple<X...>(data...));
 }
-/// ... of arrays, the size known to the compiler: `batches(axis<64>, inputs, labels)`.
+/// Returns a range of batches of static arrays, with a batch size known at compile time:
+/// `batches(axis<64>, inputs, labels)`.
 template <index_t Size, class... X>
 constexpr auto batches(ints<Size>, X const&... data) {
   return batch_range<Size, std::tuple<X...>>(Size, std::tuple<X...>(data...));

@@ -9,7 +9,7 @@
 
 namespace varve::optim {
 
-/// Scales a tree of gradients down to a norm of `max_norm` over all of them, and gives the norm they had
+/// Scales a tree of gradients down so that its total norm is at most `max_norm`, and returns the norm before scaling
 /// (`torch.nn.utils.clip_grad_norm_`).
 template <class G>
 constexpr double clip_grad_norm(G& gradients, double max_norm) {

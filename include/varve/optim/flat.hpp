@@ -8,17 +8,17 @@
 #include <varve/optim/step.hpp>
 
 /// @file
-/// Trees of parameters as one vector, for methods that need products of all of them, and back.
+/// Conversion of parameter trees to one vector and back, for methods that need inner products over all parameters.
 namespace varve::optim {
 
 namespace detail {
-/// How many elements of a vector a leaf is, where its type tells.
+/// Returns the number of vector elements of a leaf, taken from its type.
 template <class X>
 consteval index_t elements_of_leaf() {
   if constexpr (!is_parameter<X>) return 0;
   else return numel(decltype(shape_of(std::declval<X const&>()))::to_dims()).number();
 }
-/// Where the elements of leaf `K` begin.
+/// Returns the position of the first element of leaf `K` in the vector.
 template <class Leaves, std::size_t... J>
 consteval index_t elements_before(std::index_sequence<J...>) {
   return (elements_of_leaf<std::remove_cvref_t<std::tuple_element_t<J, Leaves>>>() + ... + index_t{0});
@@ -30,7 +30,7 @@ constexpr auto as_vector(X const& x) {
         varve::detail::reshape_to(x, on_dims([](dims const& s) { return dims{numel(s)}; }, shape_of(x))));
   else return std::tuple<>();
 }
-/// All parameters of a tree in one vector, in order.
+/// Returns all parameters of a tree as one vector, in order.
 template <class Tree>
 constexpr auto flat(Tree const& tree) {
   if constexpr (is_of_tensors<Tree>()) {
@@ -53,7 +53,7 @@ constexpr auto flat(Tree const& tree) {
     else return cat(parts, axis<0>);
   }
 }
-/// The tree of such a vector, whose leaves are like those of `like`.
+/// Returns the tree of such a vector; its leaves have the shapes of those of `like`.
 template <class V, class Tree>
 constexpr auto unflat(V const& v, Tree const& like) {
   if constexpr (is_of_tensors<Tree>()) {
@@ -81,14 +81,14 @@ constexpr auto unflat(V const& v, Tree const& like) {
         like);
   }
 }
-/// ... to start from: without a history of eager autograd, which would grow with every step.
+/// Returns the vector that a method starts from. It has no autograd history, which would grow with every step.
 template <class Tree>
 constexpr auto flat_start(Tree const& tree) {
   auto const v = flat(tree);
   if constexpr (std::is_same_v<std::remove_cvref_t<decltype(v)>, tensor>) return v.detach();
   else return v;
 }
-/// A value of one element as a number.
+/// Returns a value of one element as a number.
 template <class X>
 constexpr double as_number(X const& x) {
   if constexpr (std::is_same_v<X, tensor>) return x.item();
@@ -98,7 +98,7 @@ template <class A, class B>
 constexpr double dot(A const& a, B const& b) {
   return as_number(sum(a * b));
 }
-/// The tree of a vector, in the types of `like`: numbers are numbers again.
+/// Returns the tree of a vector with the types of `like`; leaves that are numbers become numbers again.
 template <class V, class Tree>
 constexpr Tree as_tree(V const& v, Tree const& like) {
   return tree_map(

@@ -13,7 +13,7 @@
 namespace varve::optim {
 
 namespace detail {
-/// What L-BFGS keeps: steps and the changes of the gradient along them, and the loss and gradient at the parameters.
+/// The state of L-BFGS: recent steps with the changes of the gradient along them, and the current loss and gradient.
 template <class V>
 struct curvature {
   struct pair {
@@ -21,30 +21,30 @@ struct curvature {
     double inverse; // 1 / (step . change)
   };
   std::vector<pair> pairs;
-  bool known = false; // are the loss and gradient those of the parameters?
+  bool known = false; // true if the loss and the gradient belong to the current parameters
   double loss = 0;
   V gradient{};
   int evaluations = 0;
 };
 } // namespace detail
 
-/// The limited-memory method of Broyden, Fletcher, Goldfarb and Shanno (`torch.optim.LBFGS`), with a line search that
-/// finds points of the weak Wolfe conditions by bisection, so that every pair that it keeps has positive curvature. It
-/// calls the loss itself: `lbfgs{}.minimize(loss, p, x, y)`, or step by step. A loss that is not finite somewhere only
-/// shortens the step.
+/// The limited-memory method of Broyden, Fletcher, Goldfarb and Shanno (`torch.optim.LBFGS`). Its line search finds
+/// points that satisfy the weak Wolfe conditions by bisection, so that every stored pair has positive curvature. The
+/// method calls the loss itself: use `lbfgs{}.minimize(loss, p, x, y)`, or `step` for single steps. Where the loss is
+/// not finite the line search shortens the step.
 struct lbfgs {
-  double lr = 1; ///< the first length tried along a direction
+  double lr = 1; ///< the first step length tried along a direction
   int iterations = 100;
   int history = 10;
-  double tolerance_grad = 1e-7;   ///< of the greatest element of the gradient
-  double tolerance_change = 1e-9; ///< of the loss, relative to it
+  double tolerance_grad = 1e-7;   ///< bound on the largest gradient element
+  double tolerance_change = 1e-9; ///< bound on the decrease of the loss, relative to the loss
 
   template <class P>
   constexpr auto init(P const& parameters) const {
     return detail::curvature<std::remove_cvref_t<decltype(detail::flat(parameters))>>{};
   }
-  /// One step along the direction of the history; false where nothing is left to gain. The parameters are at most
-  /// those of the least loss seen: they never get worse.
+  /// Makes one step along the quasi-Newton direction. Returns false if no further progress is possible. The parameters
+  /// become those of the smallest loss found along the direction; the loss never increases.
   template <class P, class F, class S, class... X>
   constexpr bool step(P& parameters, F const& loss, S& s, X const&... data) const {
     auto const x = detail::flat_start(parameters);
@@ -52,7 +52,7 @@ struct lbfgs {
     if (greatest(s.gradient) <= tolerance_grad) return false;
     auto direction = along(s);
     double slope = detail::dot(direction, s.gradient);
-    if (!(slope < 0)) // rounding has spoilt the history
+    if (!(slope < 0)) // rounding has spoilt the stored pairs
       s.pairs.clear(), direction = -s.gradient, slope = detail::dot(direction, s.gradient);
     auto at = x;
     auto gradient = s.gradient;
@@ -76,7 +76,7 @@ struct lbfgs {
     parameters = detail::as_tree(at, parameters);
     return gain > tolerance_change * (found < 0 ? -found : found);
   }
-  /// Steps until one of the tolerances is reached, or `iterations`; gives the loss.
+  /// Makes steps until a tolerance is reached, at most `iterations`, and returns the loss.
   template <class P, class F, class... X>
   constexpr double minimize(F const& loss, P& parameters, X const&... data) const {
     auto s = init(parameters);
@@ -98,13 +98,13 @@ private:
   static constexpr double greatest(V const& v) {
     return detail::as_number(amax(abs(v)));
   }
-  /// Of the first step nothing tells the scale but the gradient.
+  /// Returns the length of the first step; only the gradient indicates the scale.
   template <class V>
   constexpr double first_length(V const& gradient) const {
     double const all = detail::as_number(sum(abs(gradient)));
     return all > 1 ? lr / all : lr;
   }
-  /// Minus the inverse Hessian that the pairs tell, times the gradient: two passes over them.
+  /// Returns minus the approximate inverse Hessian times the gradient, by two passes over the stored pairs.
   template <class S>
   static constexpr auto along(S const& s) {
     auto q = -s.gradient;

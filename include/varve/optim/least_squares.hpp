@@ -15,16 +15,17 @@
 #include <type_traits>
 
 /// @file
-/// Nonlinear least squares: parameters for which the sum of the squares of residuals is least, or of a loss of them.
-/// The Jacobian is varve's (forward mode, all columns at once); residuals are a value of any shape, or a tree of them.
+/// Nonlinear least squares: finds parameters that minimize the sum of squared residuals, or of a robust loss of them.
+/// The Jacobian is computed by forward mode, all columns at once. Residuals are a value of any shape, or a tree of
+/// values.
 namespace varve::optim {
 
-/// The solution of symmetric, positive definite equations, by varve (`solve`); others that are called in the same way
-/// take its place, as `eigen_ldlt` (`interop/eigen_solver.hpp`).
+/// Solves symmetric positive definite equations with varve's `solve`. Any object with the same call operator can
+/// replace it, such as `eigen_ldlt` (`interop/eigen_solver.hpp`).
 struct dense_solver {
   template <class A, class B>
   constexpr auto operator()(A const& a, B const& b) const {
-    return solve(a, b, ints<0>{}); // singular: infinite, which the methods refuse
+    return solve(a, b, ints<0>{}); // singular equations yield infinities, which the methods reject
   }
 };
 
@@ -44,11 +45,11 @@ constexpr numbers as_numbers(V const& v) {
     return r;
   }
 }
-/// Of numbers of a dtype, relative to them.
+/// Returns the relative rounding error of a dtype.
 constexpr double rounding_of(dtype t) {
   return t == dtype::float64 ? 1e-16 : t == dtype::float32 ? 6e-8 : t == dtype::float16 ? 5e-4 : 4e-3;
 }
-/// A vector of such elements as `like` has; of another length too where it is a tensor.
+/// Returns a vector with the element type of `like`. If it is a tensor the length may differ.
 template <class V>
 constexpr V vector_like(V const& like, numbers const& x) {
   if constexpr (std::is_same_v<V, tensor>)
@@ -59,7 +60,7 @@ constexpr V vector_like(V const& like, numbers const& x) {
     return v;
   }
 }
-/// Residuals of a tree of parameters as a function of plain numbers. `V` is the vector of the parameters.
+/// Residuals of a parameter tree as a function of plain numbers. `V` is the type of the flattened parameters.
 template <class F, class Tree, class V, class... X>
 class residuals_of {
 public:
@@ -82,7 +83,7 @@ protected:
     for (double const r : as_numbers(residuals(v))) s += loss_.of_square(r * r).loss;
     return s / 2;
   }
-  /// The roots of the slopes of the losses.
+  /// Returns the square roots of the slopes of the losses.
   constexpr numbers weights(numbers const& r) const {
     numbers w;
     for (std::size_t k = 0; k < r.size() && loss_.at; ++k)
@@ -98,12 +99,12 @@ private:
   std::tuple<X const&...> data_;
 };
 
-/// Steps by reflections of the Jacobian, which lose half as many digits as those of the normal equations.
+/// Computes steps from Householder reflections of the Jacobian, which lose half as many digits as the normal equations.
 template <class F, class Tree, class V, class... X>
 class reflected_problem final : public least_squares_problem, residuals_of<F, Tree, V, X...> {
 public:
   using residuals_of<F, Tree, V, X...>::residuals_of;
-  constexpr ~reflected_problem() override {} // g++ 12 looks for one before it makes it
+  constexpr ~reflected_problem() override {} // g++ 12 looks for the destructor before it generates it
   constexpr double cost(numbers const& x) override { return this->cost_of(this->vector(x)); }
   constexpr void linearize(numbers const& x) override {
     V const v = this->vector(x);
@@ -127,7 +128,7 @@ public:
   constexpr numbers damped_step(numbers const& damping) override { return j_.solved(damping); }
   constexpr numbers full_step(numbers const& fixed) override {
     determined = j_.has_full_rank();
-    if (fixed.empty()) return j_.solved(); // no ?:, whose result g++ 12 lets go of in constant expressions
+    if (fixed.empty()) return j_.solved(); // no ?: here, whose result g++ 12 destroys too early in constant expressions
     return j_.solved(fixed);
   }
   constexpr double change(numbers const& p) override { return j_.change(p); }
@@ -136,7 +137,7 @@ private:
   reduced_jacobian j_{};
 };
 
-/// Steps by the normal equations, which a solver of the user's solves.
+/// Computes steps from the normal equations with the user's solver.
 template <class Solver, class F, class Tree, class V, class... X>
 class normal_problem final : public least_squares_problem, residuals_of<F, Tree, V, X...> {
   using base = residuals_of<F, Tree, V, X...>;
@@ -192,7 +193,7 @@ private:
   numbers entries_{};
 };
 
-/// Fits the parameters, a tree, by iterations that `run` does on plain numbers.
+/// Fits a tree of parameters by the iterations of `run`, which works on plain numbers.
 template <class Make, class Run, class P>
 constexpr fit fitted(Make const& problem, Run const& run, P& parameters) {
   P const like = parameters;
@@ -226,60 +227,64 @@ constexpr fit fitted_by_solver(Run const& run, Solver const& solver, robust_loss
 }
 } // namespace detail
 
-/// Full steps to the least of the linearized residuals, shortened until the cost goes down: quadratic near a small
-/// minimum. The parameters that it gives are the best that it saw. `value_error` where the equations are singular:
-/// parameters that no residual depends on.
+/// The Gauss-Newton method: full steps to the minimum of the linearized residuals, shortened until the cost decreases.
+/// Converges quadratically if the residuals at the minimum are small. The resulting parameters are the best ones found.
+/// Throws `value_error` if the equations are singular, for example if no residual depends on a parameter.
 struct gauss_newton {
   int iterations = 200;
   fit_tolerances tolerances{};
   robust_loss loss{};
 
-  /// `gauss_newton{}.minimize(residuals, p, data...)` changes p; `residuals(p, data...)`.
+  /// Fits the parameters `p` in place: `gauss_newton{}.minimize(residuals, p, data...)`. Calls `residuals(p, data...)`.
   template <class F, class P, class... X>
   constexpr fit minimize(F const& residuals, P& parameters, X const&... data) const {
     return detail::fitted_by_reflections(*this, loss, residuals, parameters, data...);
   }
-  /// The same with a solver of the normal equations, which is faster where there are many parameters, and less exact.
+  /// Fits the parameters like `minimize`, but solves the normal equations with the given solver. Faster for many
+  /// parameters, and less exact.
   template <class Solver, class F, class P, class... X>
   constexpr fit minimize_by(Solver const& solver, F const& residuals, P& parameters, X const&... data) const {
     return detail::fitted_by_solver(*this, solver, loss, residuals, parameters, data...);
   }
-  /// The iterations on a problem that is one of plain numbers.
+  /// Runs the iterations on a problem of plain numbers.
   constexpr fit operator()(detail::least_squares_problem& problem, detail::numbers& x,
                            detail::parameter_bounds const& bounds = {}) const {
     return detail::trust_region(problem, tolerances, iterations, x, bounds).searched();
   }
 };
 
-/// The damped method of Levenberg and Marquardt: between full steps and short ones down the gradient, in a trust region
-/// that follows the ratio of what steps gain to what they promise. The cost never grows. It also serves where some
-/// parameters are not determined: those that no residual depends on stay.
+/// The damped method of Levenberg and Marquardt. It interpolates between full steps and short steps down the gradient.
+/// The size of the trust region follows the ratio of actual to predicted decrease. The cost never increases. Parameters
+/// that no residual depends on are left unchanged, so the method also serves underdetermined problems.
 struct levenberg_marquardt {
   int iterations = 1000;
   fit_tolerances tolerances{};
-  double radius = 10; ///< of the first step, relative to the parameters
+  double radius = 10; ///< radius of the first step, relative to the parameters
   robust_loss loss{};
 
-  /// `levenberg_marquardt{}.minimize(residuals, p, data...)` changes p; `residuals(p, data...)`.
+  /// Fits the parameters `p` in place: `levenberg_marquardt{}.minimize(residuals, p, data...)`. Calls
+  /// `residuals(p, data...)`.
   template <class F, class P, class... X>
   constexpr fit minimize(F const& residuals, P& parameters, X const&... data) const {
     return detail::fitted_by_reflections(*this, loss, residuals, parameters, data...);
   }
-  /// The same with a solver of the normal equations, which is faster where there are many parameters, and less exact.
+  /// Fits the parameters like `minimize`, but solves the normal equations with the given solver. Faster for many
+  /// parameters, and less exact.
   template <class Solver, class F, class P, class... X>
   constexpr fit minimize_by(Solver const& solver, F const& residuals, P& parameters, X const&... data) const {
     return detail::fitted_by_solver(*this, solver, loss, residuals, parameters, data...);
   }
-  /// The iterations on a problem that is one of plain numbers.
+  /// Runs the iterations on a problem of plain numbers.
   constexpr fit operator()(detail::least_squares_problem& problem, detail::numbers& x,
                            detail::parameter_bounds const& bounds = {}) const {
     return detail::trust_region(problem, tolerances, iterations, x, bounds).damped(radius);
   }
 };
 
-/// A method within bounds: `within(levenberg_marquardt{}, lower, upper).minimize(residuals, p, data...)`. Bounds are
-/// trees like the parameters, infinite where there is none; a start beyond them is moved to them. `fit::converged` then
-/// says that no step into the bounds lowers the cost.
+/// A method with bounds on the parameters:
+/// `within(levenberg_marquardt{}, lower, upper).minimize(residuals, p, data...)`. Bounds are trees like the parameters;
+/// an infinite bound means no bound. A start outside the bounds is moved to the nearest bound. `fit::converged` then
+/// means that no step inside the bounds lowers the cost.
 template <class Method, class P>
 struct within {
   Method method;

@@ -12,7 +12,7 @@
 #include <vector>
 
 /// @file
-/// A matrix of doubles reduced to a triangle by reflections, and least squares of it with damping.
+/// Reduction of a matrix of doubles to triangular form by reflections, and damped linear least squares with it.
 namespace varve::optim::detail {
 
 using numbers = std::vector<double>;
@@ -25,20 +25,20 @@ constexpr double dot(numbers const& a, numbers const& b) {
 constexpr bool is_finite(double v) { return v - v == 0; }
 constexpr double magnitude(double v) { return v < 0 ? -v : v; }
 
-/// Rows of n numbers and a right side, which reflections of Householder turn into a triangle.
+/// Rows of n numbers and a right side, which Householder reflections reduce to triangular form.
 struct reflected_rows {
   std::size_t n;
   numbers a, y;
 
   constexpr double* row(std::size_t i) { return a.data() + i * n; }
   constexpr double const* row(std::size_t i) const { return a.data() + i * n; }
-  /// Makes column `c` zero below row `c`; the columns behind it and the right side follow.
+  /// Makes column `c` zero below row `c`, and applies the reflection to the later columns and the right side.
   constexpr void reflect(std::size_t c) {
     double square = 0;
     for (std::size_t i = c; i < y.size(); ++i) square += row(i)[c] * row(i)[c];
     if (!(square > 0)) return;
     double const head = row(c)[c], length = head > 0 ? -kernel::sqrt(square) : kernel::sqrt(square);
-    row(c)[c] = head - length; // the mirror, of length^2 / 2 = -length * row(c)[c]
+    row(c)[c] = head - length; // the Householder vector; half its squared length is -length * row(c)[c]
     double const scale = 1 / (length * row(c)[c]);
     numbers along(n + 1, 0.0);
     for (std::size_t i = c; i < y.size(); ++i) {
@@ -54,7 +54,7 @@ struct reflected_rows {
     }
     row(c)[c] = length;
   }
-  /// Brings the longest column below row `c` to `c`; gives its number.
+  /// Exchanges column `c` with the column `k >= c` that is longest from row `c` down, and returns its index.
   constexpr std::size_t exchange(std::size_t c) {
     numbers squares(n, 0.0);
     for (std::size_t i = c; i < y.size(); ++i)
@@ -65,7 +65,7 @@ struct reflected_rows {
     for (std::size_t i = 0; best != c && i < y.size(); ++i) std::swap(row(i)[c], row(i)[best]);
     return best;
   }
-  /// The x of the triangle; 0 where a column, all of about length 1, depends on those before it.
+  /// Solves the triangular equations. An unknown is 0 if its column (of length about 1) depends on those before it.
   constexpr numbers solved() const {
     numbers x(n, 0.0);
     for (std::size_t c = n; c-- > 0;) {
@@ -78,11 +78,12 @@ struct reflected_rows {
   constexpr bool is_independent(std::size_t c) const { return magnitude(row(c)[c]) > 1e-14; }
 };
 
-/// The p for which |r + J p|^2 + sum(damping p^2) is least, of one Jacobian and many dampings: J is reduced to a
-/// triangle once, with its columns of length 1 and the most independent ones first. O(m n^2), then O(n^3) each.
+/// Finds the p that minimizes |r + J p|^2 + sum(damping p^2), for one Jacobian and many dampings. J is reduced once to
+/// triangular form, with columns scaled to length 1 and the most independent ones first: O(m n^2). Each damping then
+/// costs O(n^3).
 class reduced_jacobian {
 public:
-  /// `j` has a row of n numbers for each residual, `lengths` are those of its columns.
+  /// Reduces `j`, which has a row of n numbers for each residual. `lengths` are the lengths of its columns.
   constexpr void reduce(numbers j, numbers r, numbers const& lengths) {
     lengths_ = lengths;
     order_.assign(lengths.size(), 0);
@@ -105,9 +106,9 @@ public:
     for (double& v : all.y) v = -v;
     triangle_.n = n, triangle_.a = std::move(all.a), triangle_.y = std::move(all.y);
   }
-  /// Is every parameter determined by the residuals?
+  /// True if the residuals determine every parameter.
   constexpr bool has_full_rank() const { return full_rank_; }
-  /// Without damping: where the rank is not full, parameters that others can stand for stay.
+  /// Returns the step without damping. If the rank is not full, the step is 0 for redundant parameters.
   constexpr numbers solved() const { return ordered(triangle_.solved()); }
   constexpr numbers solved(numbers const& damping) const {
     std::size_t const n = order_.size();
@@ -117,7 +118,7 @@ public:
     for (std::size_t c = 0; c < n; ++c) all.reflect(c);
     return ordered(all.solved());
   }
-  /// |J p|^2.
+  /// Returns |J p|^2.
   constexpr double change(numbers const& p) const {
     std::size_t const n = order_.size();
     double square = 0;

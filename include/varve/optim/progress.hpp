@@ -21,7 +21,7 @@
 namespace varve::optim {
 
 namespace detail {
-/// Is it a terminal, that can write a line anew?
+/// True if the file is a terminal, where a line can be rewritten.
 inline bool is_terminal(std::FILE* f) {
 #if __has_include(<unistd.h>)
   int const file = ::fileno(f);
@@ -32,10 +32,15 @@ inline bool is_terminal(std::FILE* f) {
 }
 } // namespace detail
 
-/// How far a loop is: on a terminal a line that is written anew, at most ten times a second; elsewhere, as in files and
-/// pipes, a plain line for each tenth of the way, at most two a second, and one at the end, without control characters.
-/// `progress bar(n, "epoch 1"); ...
-/// bar.advance("loss 0.3");`, or `for (auto const& b : progress_of(batches(64, x), "epoch 1"))`.
+/// A progress display for loops. On a terminal it rewrites one line, at most ten times a second. In files and pipes it
+/// prints a plain line for each tenth of the work, at most two a second, and one at the end. These lines contain no
+/// control characters.
+///
+///     progress bar(n, "epoch 1");
+///     ...
+///     bar.advance("loss 0.3");
+///
+///     for (auto const& b : progress_of(batches(64, x), "epoch 1")) ...
 class progress {
 public:
   explicit progress(long long total, std::string title = "", std::FILE* to = stderr)
@@ -48,11 +53,11 @@ public:
       if (shown_ != done_) show();
       std::fputc('\n', to_);
     } else if (done_ > shown_) {
-      show(); // a loop that was left
+      show(); // the loop ended early
     }
     std::fflush(to_);
   }
-  /// One step, or several, is done; says what is worth knowing of it.
+  /// Records that `steps` steps are done, with a note to print beside the count. An empty note keeps the last one.
   void advance(std::string note = "", long long steps = 1) {
     done_ += steps;
     if (!note.empty()) note_ = std::move(note);
@@ -79,7 +84,7 @@ private:
     }
     line += " " + varve::detail::fixed_text(seconds, 1) + " s" + (note_.empty() ? "" : ", " + note_);
     std::size_t const width = line.size();
-    if (terminal_ && width < width_) line += std::string(width_ - width, ' '); // over what stood there
+    if (terminal_ && width < width_) line += std::string(width_ - width, ' '); // overwrites the rest of a longer line
     width_ = width;
     shown_ = done_;
     std::fputs(((terminal_ ? "\r" : "") + line + (terminal_ ? "" : "\n")).c_str(), to_);
@@ -94,7 +99,7 @@ private:
   clock::time_point start_ = clock::now(), last_ = start_;
 };
 
-/// A range that says how far a loop over it is.
+/// A range that displays the progress of a loop over it.
 template <class Range>
 class progress_range {
 public:

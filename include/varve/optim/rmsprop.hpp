@@ -26,7 +26,7 @@ struct rmsprop {
     auto zeros = detail::zeros(parameters);
     return state<decltype(zeros)>{zeros, zeros};
   }
-  /// One step: writes new parameters and what is kept of them.
+  /// Makes one step: updates the parameters and the optimizer's state.
   template <class P, class G, class S>
   constexpr void step(P& parameters, G const& gradients, S& s) const {
     detail::update(

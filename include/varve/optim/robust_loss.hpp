@@ -5,12 +5,12 @@
 #include <varve/kernel/math.hpp>
 
 /// @file
-/// Losses that grow slower than squares, so that a few wrong observations do not decide a fit.
+/// Losses that grow more slowly than squares, so that a few outliers do not dominate a fit.
 namespace varve::optim {
 
-/// What one residual r costs: scale^2 loss((r / scale)^2) / 2. `linear` is least squares; the others are those of
-/// `scipy.optimize.least_squares`. Another one is a function of s = (r / scale)^2 with its slope, which has the value 0
-/// and the slope 1 at 0.
+/// The cost of one residual r: scale^2 loss((r / scale)^2) / 2. `linear` is least squares; the others are those of
+/// `scipy.optimize.least_squares`. To define another loss, set `at` to a function of s = (r / scale)^2 that returns the
+/// loss and its slope. At s = 0 the loss must be 0 and its slope 1.
 struct robust_loss {
   /// A loss at s and its derivative there.
   struct value {
@@ -19,7 +19,7 @@ struct robust_loss {
   value (*at)(double s) = nullptr; ///< nullptr: least squares
   double scale = 1;                ///< residuals well below it count as in least squares
 
-  /// The loss of the square of a residual, or of the sum of several squares that count as one.
+  /// Returns the loss of a squared residual, or of the sum of several squares that count as one.
   constexpr value of_square(double square) const {
     if (!at) return {square, 1};
     value const v = at(square / (scale * scale));
@@ -36,7 +36,7 @@ constexpr robust_loss loss_of(robust_loss::value (*at)(double s), double scale) 
 
 /// Least squares.
 inline constexpr robust_loss linear{};
-/// Squares up to the scale, absolute values beyond.
+/// Returns Huber's loss: quadratic up to the scale, linear beyond.
 constexpr robust_loss huber(double scale = 1) {
   return detail::loss_of(
       [](double s) -> robust_loss::value {
@@ -46,7 +46,7 @@ constexpr robust_loss huber(double scale = 1) {
       },
       scale);
 }
-/// A smooth `huber`: 2 (sqrt(1 + s) - 1).
+/// Returns a smooth variant of `huber`: 2 (sqrt(1 + s) - 1).
 constexpr robust_loss soft_l1(double scale = 1) {
   return detail::loss_of(
       [](double s) -> robust_loss::value {
@@ -55,15 +55,15 @@ constexpr robust_loss soft_l1(double scale = 1) {
       },
       scale);
 }
-/// log(1 + s): residuals far beyond the scale hardly count.
+/// Returns Cauchy's loss, log(1 + s): residuals far beyond the scale have little influence.
 constexpr robust_loss cauchy(double scale = 1) {
   return detail::loss_of([](double s) -> robust_loss::value { return {kernel::log1p(s), 1 / (1 + s)}; }, scale);
 }
-/// arctan(s): no residual costs more than scale^2 pi / 4.
+/// Returns the loss arctan(s): no residual costs more than scale^2 pi / 4.
 constexpr robust_loss arctan(double scale = 1) {
   return detail::loss_of([](double s) -> robust_loss::value { return {kernel::atan(s), 1 / (1 + s * s)}; }, scale);
 }
-/// Tukey's biweight: residuals beyond the scale do not count.
+/// Returns Tukey's biweight: residuals beyond the scale have no influence.
 constexpr robust_loss tukey(double scale = 1) {
   return detail::loss_of(
       [](double s) -> robust_loss::value {

@@ -8,13 +8,13 @@
 #include <varve/optim/sparse_least_squares.hpp>
 
 /// @file
-/// Steps of problems in which each observation depends on at most one row of some parameters, as a point that cameras
-/// see: these rows are eliminated, one after the other.
+/// Steps of problems in which each observation depends on at most one row of certain parameters, such as the point that
+/// a camera observes. These rows are eliminated one after another.
 namespace varve::optim {
 
-/// Solves the equations of a step by the Schur complement of the rows of `eliminated`, whose blocks are small and many;
-/// the other parameters make dense equations, O(n^3) for n numbers. `value_error` where one observation depends on two
-/// rows of `eliminated`.
+/// Solves the equations of a step by the Schur complement: eliminates the rows of `eliminated`, whose blocks are small
+/// and many. The remaining n parameters form dense equations, which cost O(n^3). Throws `value_error` if an observation
+/// depends on two rows of `eliminated`.
 struct schur {
   parameter_rows eliminated;
 
@@ -28,7 +28,7 @@ struct schur {
 
 private:
   using numbers = detail::numbers;
-  struct entry { // an observation of an eliminated row
+  struct entry { // an observation that depends on an eliminated row
     detail::observations const* g;
     std::size_t block, k;
   };
@@ -39,7 +39,7 @@ private:
           n_(e.first.back() - (last_ - first_)), s_(n_ * n_, 0.0), b_(n_, 0.0) {
       gather();
     }
-    /// The dense equations, with what the eliminated rows leave of them.
+    /// Builds the dense equations of the kept parameters and subtracts the contributions of the eliminated rows.
     void reduce() {
       for (std::size_t k = 0; k < e_.first.back(); ++k)
         if (k < first_ || k >= last_) s_[kept(k) * n_ + kept(k)] = damping_[k], b_[kept(k)] = -e_.gradient[k];
@@ -99,7 +99,7 @@ private:
       }
       return {std::move(c), width_};
     }
-    /// Calls `visit` with the products of the derivatives by kept rows and by an eliminated one.
+    /// Calls `visit` with the product of the derivatives by each kept row and by the eliminated row.
     template <class Visit>
     void for_each_coupling(std::size_t row, Visit const& visit) const {
       for (entry const& o : of_row_[row])
@@ -113,7 +113,7 @@ private:
     }
     void eliminate(std::size_t row) {
       detail::cholesky_factor const c = factor_of(row);
-      std::vector<numbers> w, cw; // couplings by columns, and the same solved
+      std::vector<numbers> w, cw; // the couplings by columns, and the solutions for them
       std::vector<std::size_t> at;
       for_each_coupling(row, [&](double const* first, std::size_t place, std::size_t n) {
         at.push_back(kept(place));
@@ -131,7 +131,7 @@ private:
         std::size_t const n = w[a].size() / width_;
         detail::add_product(&b_[at[a]], 1, cw[a].data(), n, g, 1, width_);
         for (std::size_t b = 0; b < w.size(); ++b)
-          if (at[b] <= at[a]) // the triangle that is read
+          if (at[b] <= at[a]) // only this triangle is read
             detail::add_product(&s_[at[a] * n_ + at[b]], n_, cw[a].data(), n, w[b].data(), w[b].size() / width_, width_,
                                 -1);
       }

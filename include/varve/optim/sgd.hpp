@@ -27,7 +27,7 @@ struct sgd {
     auto v = detail::zeros(parameters);
     return state<decltype(v)>{v, 0};
   }
-  /// One step: writes new parameters and what is kept of them.
+  /// Makes one step: updates the parameters and the optimizer's state.
   template <class P, class G, class S>
   constexpr void step(P& parameters, G const& gradients, S& s) const {
     double const part = s.steps == 0 ? 1 : 1 - dampening; // the first velocity is the gradient

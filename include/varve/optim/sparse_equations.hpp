@@ -17,11 +17,11 @@
 #include <tuple>
 
 /// @file
-/// Observations that depend on a few rows of the parameters, the equations of a step that they make, and their solution
-/// by a Schur complement.
+/// Observations that depend on a few rows of the parameters, the equations of a step, and Cholesky factors to solve
+/// them.
 namespace varve::optim::detail {
 
-/// The rows that a vector of indices names; `index_error` where there is no such row.
+/// Returns the row numbers in a vector of indices. Throws `value_error` if an index names no row.
 inline std::vector<std::size_t> rows_in(tensor const& index, index_t rows) {
   std::vector<std::size_t> r;
   for (std::int64_t const i : index.to_vector<std::int64_t>()) {
@@ -33,18 +33,18 @@ inline std::vector<std::size_t> rows_in(tensor const& index, index_t rows) {
   return r;
 }
 
-/// Observations with residuals by one function, and their derivatives at one point.
+/// Observations whose residuals are computed by one function, and their derivatives at one point.
 struct observations {
   struct named {
-    int parameters;    // which tensor of them
-    std::size_t width; // of its rows
+    int parameters;    // which tensor of parameters
+    std::size_t width; // the width of its rows
     std::vector<std::size_t> row;
   };
-  robust_loss loss{}; ///< of the sum of the squares of the residuals of one observation
+  robust_loss loss{}; ///< applied to the sum of squared residuals of one observation
   std::vector<named> of{};
   std::size_t width = 0;    // residuals of one observation
-  numbers r{};              // weighted by the root of the slope of the loss
-  std::vector<numbers> j{}; // by each of `of`: a matrix width x row for each observation
+  numbers r{};              // weighted by the root of the loss's slope
+  std::vector<numbers> j{}; // for each of `of`: a matrix [width, row width] for each observation
 
   observations() = default;
   observations(observations const&) = delete;
@@ -94,7 +94,7 @@ struct mapped_over<F, std::index_sequence<K...>> {
   static auto residuals(F const& f) { return compile(vmap(f)); }
   static auto derivatives(F const& f) { return compile(vmap(jacrev<static_cast<int>(K)...>(f))); }
 };
-/// Observations by a function of `K` rows of parameters, and of rows of data.
+/// Observations whose residuals are a function of `K` rows of parameters and of rows of data.
 template <class F, std::size_t K, class... X>
 class observed_by final : public observations {
   using mapped = mapped_over<F, std::make_index_sequence<K>>;
@@ -132,20 +132,20 @@ private:
   decltype(mapped::derivatives(std::declval<F const&>())) derivatives_;
 };
 
-/// What a solver is given: observations with their derivatives, and where each row of the parameters lies among all.
+/// The input of a solver: observations with their derivatives, and the position of each row in the parameter vector.
 struct block_equations {
   std::vector<std::unique_ptr<observations>> const& groups;
-  std::vector<std::size_t> const& first; // of each tensor of parameters; at the end how many there are
+  std::vector<std::size_t> const& first; // the first element of each parameter tensor; then the total
   numbers const& gradient;
 
-  /// Where the row of observation `k` begins in a vector of all parameters.
+  /// Returns the position in the parameter vector of the row that observation `k` depends on.
   std::size_t place(observations const& g, std::size_t block, std::size_t k) const {
     auto const& n = g.of[block];
     return first[static_cast<std::size_t>(n.parameters)] + n.row[k] * n.width;
   }
 };
 
-/// The problem as the iterations see it.
+/// The sparse problem in the form that the iterations use.
 class block_problem final : public least_squares_problem {
 public:
   using solver = std::function<numbers(block_equations const&, numbers const& damping)>;
@@ -191,7 +191,7 @@ public:
     for (double& l : lengths) least_.push_back(1e-14 * l + 1e-100), l = kernel::sqrt(l);
   }
   numbers damped_step(numbers const& damping) override { return solver_({groups_, first_, gradient}, damping); }
-  /// With so little damping that it matters only where parameters are not determined.
+  /// Computes the full step with damping so small that it matters only for undetermined parameters.
   numbers full_step(numbers const& fixed) override {
     numbers damping = least_;
     for (std::size_t k = 0; k < fixed.size(); ++k) damping[k] += fixed[k];
@@ -201,7 +201,7 @@ public:
     double square = 0;
     for (auto const& g : groups_) {
       numbers all(g->r.size(), 0.0);
-      std::size_t row = 0; // rows come in order, block after block
+      std::size_t row = 0; // the rows of each block come in order
       for_each_row(*g, [&](double const* j, std::size_t at, std::size_t width, double) {
         for (std::size_t c = 0; c < width; ++c) all[row % all.size()] += j[c] * p[at + c];
         ++row;
@@ -227,7 +227,7 @@ private:
   numbers least_{};
 };
 
-/// c += a^T b, of a with `rows` rows of n numbers and b with as many of m; times a factor.
+/// Adds factor * a^T b to c, where `a` has `rows` rows of n numbers and `b` has `rows` rows of m numbers.
 inline void add_product(double* c, std::size_t stride, double const* a, std::size_t n, double const* b, std::size_t m,
                         std::size_t rows, double factor = 1) {
   for (std::size_t i = 0; i < rows; ++i)
@@ -236,8 +236,8 @@ inline void add_product(double* c, std::size_t stride, double const* a, std::siz
       for (std::size_t q = 0; q < m; ++q) c[p * stride + q] += v * b[i * m + q];
     }
 }
-/// A symmetric positive matrix as the product of a triangle and its transpose, in place; where a pivot drowns in
-/// rounding, its unknown is 0.
+/// Cholesky factor of a symmetric positive matrix, computed in place. If a pivot is lost in rounding errors, its
+/// unknown is 0.
 class cholesky_factor {
 public:
   cholesky_factor(numbers a, std::size_t n) : n_(n), l_(std::move(a)) {

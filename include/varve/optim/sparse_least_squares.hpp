@@ -14,21 +14,21 @@
 #include <memory>
 
 /// @file
-/// Nonlinear least squares of many observations, each of which depends on a few rows of the parameters: bundle
+/// Nonlinear least squares with many observations, each of which depends on a few rows of the parameters: bundle
 /// adjustment, pose graphs, calibration.
 namespace varve::optim {
 
-/// Names a tensor of parameters of a `sparse_least_squares` problem. Each of its rows is a block.
+/// A handle of a parameter tensor in a `sparse_least_squares` problem. Each row of the tensor is a block.
 struct parameter_rows {
   int at = -1;
 };
-/// The rows of parameters that observations depend on: observation k on row `row[k]`.
+/// The parameter rows that observations depend on: observation k depends on row `row[k]`.
 struct observed_rows {
   parameter_rows of;
   tensor row; // int64 [observations]
 };
 
-/// A problem of least squares on tensors whose Jacobian is sparse.
+/// A least-squares problem on tensors whose Jacobian is sparse.
 ///
 ///     optim::sparse_least_squares problem;
 ///     auto const cameras = problem.add_parameters(camera_start), points = problem.add_parameters(point_start);
@@ -37,7 +37,7 @@ struct observed_rows {
 ///     tensor const best = problem.value(points);
 class sparse_least_squares {
 public:
-  /// Parameters [rows, width] and where they start. `value_error` for other ranks.
+  /// Adds parameters [rows, width] with their start values. Throws `value_error` for other ranks or integer dtypes.
   parameter_rows add_parameters(tensor const& start) {
     if (start.dim() != 2 || !is_floating(start.dtype()))
       refuse::argument_is_invalid("sparse_least_squares", "parameters are a floating tensor [rows, width]");
@@ -46,10 +46,11 @@ public:
     bounds_.upper.resize(bounds_.lower.size(), infinite);
     return {static_cast<int>(values_.size()) - 1};
   }
-  /// Residuals of observations: `f(row..., data row...)`, a value of rank 0 or 1 for each. `of` tells the rows of
-  /// parameters, `data` are tensors with a row for each observation. `vmap(f)` gives all of them and
-  /// `vmap(jacrev<...>(f))` their derivatives, both compiled. Their `loss` can be set where they are added:
-  /// `problem.add_residuals(f, {{points, of}}, seen).loss = huber(0.5)`; the squares of one observation count as one.
+  /// Adds residuals of observations. `f(row..., data row...)` returns the residuals of one observation, a value of rank
+  /// 0 or 1. `of` names the parameter rows; each tensor of `data` has one row per observation. All residuals are
+  /// computed by `vmap(f)` and their derivatives by `vmap(jacrev<...>(f))`, both compiled. Set a robust loss on the
+  /// result: `problem.add_residuals(f, {{points, of}}, seen).loss = huber(0.5)`. The loss applies to the sum of squared
+  /// residuals of an observation.
   template <class F, std::size_t K, class... X>
   detail::observations& add_residuals(F const& f, observed_rows const (&of)[K], X const&... data) {
     std::vector<tensor> rows;
@@ -67,12 +68,12 @@ public:
     groups_.back()->check();
     return *groups_.back();
   }
-  /// Parameters stay within these bounds, tensors like them, which broadcast.
+  /// Bounds the parameters. `lower` and `upper` are tensors that broadcast to the shape of the parameters.
   void set_bounds(parameter_rows p, tensor const& lower, tensor const& upper) {
     set(bounds_.lower, p, lower);
     set(bounds_.upper, p, upper);
   }
-  /// Rows of parameters stay as they are: the first camera, say, which fixes where the others are.
+  /// Fixes rows of the parameters at their present values, for example the first camera, which fixes the coordinates.
   void set_constant(parameter_rows p, std::vector<index_t> const& rows) {
     tensor const& v = value(p);
     detail::numbers const now = detail::elements_of(v);
@@ -85,12 +86,12 @@ public:
       }
     }
   }
-  /// The parameters as they are.
+  /// Returns the present parameters.
   tensor const& value(parameter_rows p) const { return values_.at(static_cast<std::size_t>(p.at)); }
 
-  /// Changes the parameters by a method, `levenberg_marquardt` or `gauss_newton`; `solver` solves the equations of its
-  /// steps: `schur{points}`, or `eigen_sparse_cholesky` (`interop/eigen_sparse_solver.hpp`). The residuals' own losses
-  /// count, not that of the method.
+  /// Fits the parameters by `method`, a `levenberg_marquardt` or a `gauss_newton`. `solver` solves the equations of its
+  /// steps: `schur{points}`, or `eigen_sparse_cholesky` (`interop/eigen_sparse_solver.hpp`). The losses of the
+  /// residuals apply; the loss of the method is ignored.
   template <class Method, class Solver>
   fit minimize(Method const& method, Solver const& solver) {
     detail::block_problem problem(

@@ -15,9 +15,9 @@
 #include <vector>
 
 /// @file
-/// What optimizers share. They are values that say how, and work on trees of parameters in both worlds: numbers, arrays
-/// and structs of them, in constant expressions too, and tensors. What they keep between steps is a state beside the
-/// parameters: `auto state = adam.init(p); ... adam.step(p, grad(loss)(p, x), state);`.
+/// The parts that optimizers share. Optimizers are values with their settings. They update trees of parameters:
+/// numbers, arrays and structs of them (in constant expressions too), and tensors. The state between steps is a
+/// separate value: `auto state = adam.init(p); ... adam.step(p, grad(loss)(p, x), state);`.
 namespace varve::optim {
 
 namespace detail {
@@ -26,7 +26,7 @@ inline constexpr bool is_parameter = [] {
   if constexpr (value<X>) return !std::is_integral_v<X>;
   else return false;
 }();
-/// Lanes of a register, with which rules compute as with a number.
+/// The lanes of a register, which rules use like a number.
 template <class T>
 struct lanes {
   kernel::batch<T> v;
@@ -44,8 +44,8 @@ lanes<T> root(lanes<T> const& x) {
 }
 constexpr auto root(value auto const& x) { return varve::sqrt(x); }
 
-/// Plain tensors in memory, row-major and of one floating dtype and shape: a rule on them is one pass, if nothing
-/// watches.
+/// True if a rule can run on these tensors in one pass. They must be plain row-major tensors in memory, of one floating
+/// dtype and shape, and no mode or transform may observe the operators.
 template <class T, std::size_t N>
 bool are_one_pass(T const (&x)[N]) {
   tensor const* all[N];
@@ -67,7 +67,7 @@ VARVE_NOINLINE __attribute__((flatten)) void run_rule(F const& rule, index_t n, 
     });
   }(std::make_index_sequence<N>{});
 }
-/// New values of a parameter and of what is kept of it, in memory of their own.
+/// Computes the new values of a parameter and of its state, in newly allocated memory.
 template <class F, class T, std::size_t N>
 void one_pass(F const& rule, T const (&x)[N], std::array<T, N - 1>& made) {
   for (T& t : made) t = T::empty(x[0].sizes(), x[0].dtype());
@@ -83,7 +83,7 @@ void one_pass(F const& rule, T const (&x)[N], std::array<T, N - 1>& made) {
   });
 }
 
-/// Does a run tell how many leaves there are, or their shapes?
+/// True if the number of leaves, or their shapes, are known only at run time.
 template <class T>
 consteval bool is_of_tensors() {
   if constexpr (varve::detail::is_run_time_node<T>) return true;
@@ -94,12 +94,12 @@ consteval bool is_of_tensors() {
   else if constexpr (is_parameter<T>) return std::is_same_v<T, tensor>;
   else return false;
 }
-/// A leaf of a tree that is no constant.
+/// Returns a leaf of a mutable tree as a mutable reference.
 template <class X>
 constexpr X& written(X const& leaf) {
   return const_cast<X&>(leaf);
 }
-/// The new values of tensors, by a rule.
+/// Returns the new values of a tensor parameter and of its state, by a rule.
 template <class F, class X, class... S>
 auto values_of_rule(F const& rule, X const& p, X const& g, S const&... kept) {
   X const all[]{p, g, kept...};
@@ -108,19 +108,19 @@ auto values_of_rule(F const& rule, X const& p, X const& g, S const&... kept) {
   else r = std::apply([](auto const&... y) { return std::array<X, 1 + sizeof...(S)>{X(y)...}; }, rule(p, g, kept...));
   return r;
 }
-/// Gives parameters and what is kept of them new values, leaf by leaf: `rule(p, g, kept...)` says the new ones, as a
-/// tuple, in operators that numbers, values and `lanes` have. Leaves that are no parameters or have no gradient stay.
-/// Plain tensors are gone through once. When it throws nothing has changed.
+/// Updates parameters and the state kept for them, leaf by leaf. `rule(p, g, kept...)` returns the new values as a
+/// tuple; it uses operators that numbers, values and `lanes` have. Leaves that are no parameters or have no gradient
+/// stay unchanged. Plain tensors are updated in one pass. If it throws, nothing has changed.
 template <class F, class P, class G, class... S>
 constexpr void update(F const& rule, P& parameters, G const& gradients, S&... kept) {
-  // Those of tensors are computed first, since that may throw.
+  // Tensors are computed first, because that may throw.
   std::conditional_t<is_of_tensors<P>(), std::vector<std::array<tensor, 1 + sizeof...(S)>>, std::tuple<>> computed;
   if constexpr (is_of_tensors<P>())
     (void)tree_map(
         [&](auto const& p, auto const& g, auto const&... s) {
           using X = std::remove_cvref_t<decltype(p)>;
           if constexpr (std::is_same_v<X, tensor> && !is_none<decltype(g)>) {
-            varve::detail::needs_real("optim", p, g); // squares of gradients are meant for real ones
+            varve::detail::needs_real("optim", p, g); // the squares of gradients assume real ones
             computed.push_back(detail::values_of_rule(rule, p, X(g), s...));
           }
           return p;
@@ -147,7 +147,7 @@ constexpr void update(F const& rule, P& parameters, G const& gradients, S&... ke
       },
       parameters, gradients, std::as_const(kept)...);
 }
-/// A tree of zeros, like parameters.
+/// Returns a tree of zeros with the shapes of the parameters.
 template <class P>
 constexpr auto zeros(P const& parameters) {
   return tree_map(
@@ -159,7 +159,7 @@ constexpr auto zeros(P const& parameters) {
       },
       parameters);
 }
-/// b^n, of numbers.
+/// Returns b^n.
 constexpr double power(double b, int n) {
   double r = 1;
   for (; n > 0; n /= 2, b *= b)

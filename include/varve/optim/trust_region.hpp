@@ -9,69 +9,70 @@
 #include <varve/optim/linear_least_squares.hpp>
 
 /// @file
-/// The iterations of nonlinear least squares on plain numbers, whatever the residuals come from: damped steps in a
-/// trust region, full steps with a line search, and the tests that end them. No template: compiled once.
+/// The iterations of nonlinear least squares on plain numbers: damped steps in a trust region, full steps with a line
+/// search, and the tests for convergence. They do not depend on how residuals are computed. There are no templates
+/// here, so that the code is compiled once.
 namespace varve::optim {
 
-/// Why a fit ended. The last three mean that the parameters are stationary, as closely as the tolerances say.
+/// The reason why a fit ended. The last three mean that the parameters are stationary within the tolerances.
 enum class fit_end {
-  iterations, ///< all iterations were used
-  no_descent, ///< no step lowered the cost, though the linearized residuals promised it: they are not smooth, or wrong
-  gradient,   ///< the residuals are at right angles to all their derivatives, or zero
-  step,       ///< the step to the least of the linearized residuals is short for each parameter
-  cost        ///< what that step could still lower the cost by is lost in its rounding
+  iterations, ///< the limit on iterations was reached
+  no_descent, ///< no step lowered the cost: the residuals are not smooth, or their derivatives are wrong
+  gradient,   ///< the residuals are orthogonal to all their derivatives, or zero
+  step,       ///< the full step is short relative to each parameter
+  cost        ///< the decrease that the full step predicts is within the cost's tolerance or rounding error
 };
 constexpr char const* to_string(fit_end e) {
   constexpr char const* names[] = {"iterations", "no_descent", "gradient", "step", "cost"};
   return names[static_cast<int>(e)];
 }
 
-/// What a solver of least squares says of its run; the parameters are where they were given.
+/// The result of a least-squares fit. The fitted parameters are returned in place.
 struct fit {
-  double cost = 0;        ///< half the sum of the squares of the residuals, or of their losses
-  int iterations = 0;     ///< linearizations that a step was sought from
-  int evaluations = 0;    ///< of the residuals alone
-  bool converged = false; ///< Are the parameters stationary? `why` names the test.
+  double cost = 0;        ///< half the sum of the squared residuals, or of their losses
+  int iterations = 0;     ///< number of linearizations from which a step was sought
+  int evaluations = 0;    ///< number of evaluations of the residuals alone
+  bool converged = false; ///< true if the parameters are stationary; `why` names the test
   fit_end why = fit_end::iterations;
   double angle = 1; ///< the cosine of the angle between the residuals and the space of their derivatives
 };
 
-/// When a fit ends. Each test is made of the full step to the least of the linearized residuals, which no damping
-/// shortens.
+/// The tolerances that end a fit. Each test uses the full step, which is the undamped step to the minimum of the
+/// linearized residuals.
 struct fit_tolerances {
-  double gradient = 1e-12; ///< of `fit::angle`
-  double step = 1e-10;     ///< of that step, relative to each parameter
-  double cost = 1e-15;     ///< of what that step promises, relative to the cost
+  double gradient = 1e-12; ///< bound on `fit::angle`
+  double step = 1e-10;     ///< bound on the full step, relative to each parameter
+  double cost = 1e-15;     ///< bound on the predicted decrease, relative to the cost
 };
 
 namespace detail {
 
-/// What the iterations ask of a problem.
+/// The interface through which the iterations use a problem.
 struct least_squares_problem {
-  numbers gradient{};      ///< of the cost, by `linearize`
-  numbers lengths{};       ///< of the columns of the Jacobian, by `linearize`
-  double length_of_r = 0;  ///< of the residuals, weighted by the slopes of their losses, by `linearize`
-  double rounding = 1e-16; ///< of residuals, relative to what they are made of
-  bool determined = true;  ///< Did the last `full_step` find equations of full rank?
+  numbers gradient{};      ///< gradient of the cost, set by `linearize`
+  numbers lengths{};       ///< lengths of the columns of the Jacobian, set by `linearize`
+  double length_of_r = 0;  ///< norm of the residuals, weighted by the slopes of their losses, set by `linearize`
+  double rounding = 1e-16; ///< rounding error of residuals, relative to the terms they are computed from
+  bool determined = true;  ///< true if the last `full_step` found equations of full rank
   constexpr least_squares_problem() = default;
   least_squares_problem(least_squares_problem const&) = delete;
   constexpr virtual ~least_squares_problem() = default;
 
   constexpr virtual double cost(numbers const& x) = 0;
   constexpr virtual void linearize(numbers const& x) = 0;
-  /// The p for which |r + J p|^2 + sum(damping p^2) is least. `full_step` is without damping but for the parameters
-  /// that are `fixed`, where these are.
+  /// Returns the p that minimizes |r + J p|^2 + sum(damping p^2). `full_step` damps only the parameters that are
+  /// `fixed`, if any.
   constexpr virtual numbers damped_step(numbers const& damping) = 0;
   constexpr virtual numbers full_step(numbers const& fixed) = 0;
-  /// |J p|^2.
+  /// Returns |J p|^2.
   constexpr virtual double change(numbers const& p) = 0;
 };
-/// The least and greatest parameters; empty where there are no bounds.
+/// The lower and upper bounds of the parameters; empty if there are none.
 struct parameter_bounds {
   numbers lower{}, upper{};
 };
 
-/// The iterations from `x` on, which ends where the cost is least of all that was seen.
+/// The iterations, which start at `x` and end at the parameters of least cost found.
 class trust_region {
 public:
   constexpr trust_region(least_squares_problem& problem, fit_tolerances const& tolerances, int iterations, numbers& x,
@@ -83,13 +84,14 @@ public:
     if (!is_finite(result_.cost))
       refuse::argument_is_invalid("least squares", "the residuals at the start are not finite");
   }
-  /// Levenberg-Marquardt as MINPACK has it: steps of at most a radius, which follows the ratio of what steps gain to
-  /// what they promise; parameters are scaled by the longest columns that were seen. `radius` is relative to the start.
+  /// Runs Levenberg-Marquardt as MINPACK does. Steps have at most the length of a radius, which follows the ratio of
+  /// actual to predicted decrease. Parameters are scaled by the longest Jacobian columns found so far. `radius` is
+  /// relative to the start.
   constexpr fit damped(double radius) {
     relative_radius_ = radius;
     return iterate(false);
   }
-  /// Gauss-Newton: the full step, shortened until the cost goes down as its slope says.
+  /// Runs Gauss-Newton: the full step, shortened until the cost decreases in proportion to its slope.
   constexpr fit searched() { return iterate(true); }
 
 private:
@@ -132,7 +134,8 @@ private:
     }
     return x;
   }
-  /// Parameters at a bound beyond which the cost would go down stay there in this iteration.
+  /// Linearizes the problem at the present parameters. Parameters at a bound stay fixed for this iteration if the cost
+  /// would decrease beyond the bound.
   constexpr void linearize() {
     problem_.linearize(x_);
     fixed_.clear();
@@ -159,7 +162,7 @@ private:
     }
     return true;
   }
-  /// Is the cost stationary, by what the full step says?
+  /// True if the cost is stationary according to the full step.
   constexpr bool is_stationary(numbers const& full) {
     double const promised = problem_.change(full), r = problem_.length_of_r;
     result_.angle = r > 0 ? kernel::sqrt(promised) / r : 0;
@@ -169,7 +172,8 @@ private:
     ended(gradient ? fit_end::gradient : step ? fit_end::step : fit_end::cost);
     return true;
   }
-  /// Full steps as long as they become shorter: near the end the cost, which is flat there, tells less than they do.
+  /// Makes full steps while they become shorter. Near the end the cost is flat, so that the length of steps is the
+  /// better indicator.
   constexpr fit polished(numbers full) {
     double last = size(full);
     for (int k = 0; k < 50 && last > 0; ++k) {
@@ -193,8 +197,8 @@ private:
     for (std::size_t k = 0; k < p.size(); ++k) square += scale_[k] * scale_[k] * p[k] * p[k];
     return kernel::sqrt(square);
   }
-  /// The damped step whose length is the radius, within a tenth; the full one where it is shorter. The reciprocal of
-  /// the length is nearly linear in the damping, which a few secants find.
+  /// Returns the damped step whose length is the radius within a tenth, or the full step if that is shorter. The
+  /// reciprocal of the length is nearly linear in the damping, so a few secant steps find it.
   constexpr numbers step_within_radius(numbers const& full) {
     double const whole = size(full);
     if (whole <= 1.1 * radius_) return damping_ = 0, full;
@@ -219,7 +223,7 @@ private:
     }
   }
   constexpr double weight(std::size_t k) const { return scale_[k] > 0 ? scale_[k] * scale_[k] : 1; }
-  /// One step that lowers the cost, in a smaller region each time that one does not; false where none is left.
+  /// Makes one step that lowers the cost, and shrinks the region after each failure. Returns false if there is none.
   constexpr bool descend(numbers const& full) {
     while (radius_ > 0) {
       numbers const next = moved(step_within_radius(full));
@@ -231,7 +235,7 @@ private:
       double const c = cost(next), gained = is_finite(c) ? result_.cost - c : -1e300,
                    gain = promised > 0 ? gained / promised : -1;
       if (gain <= 0.25) {
-        double part = gained >= 0 ? 0.5 : 0.5 * slope / (slope + gained); // the least of the parabola
+        double part = gained >= 0 ? 0.5 : 0.5 * slope / (slope + gained); // the minimum of the parabola
         if (!(part >= 0.1)) part = 0.1;
         radius_ = part * (radius_ < 10 * length ? radius_ : 10 * length);
         damping_ /= part;
@@ -253,7 +257,7 @@ private:
         result_.cost = c;
         return true;
       }
-      double const least = -slope * t / (2 * (c - linear)); // of the parabola through what is known
+      double const least = -slope * t / (2 * (c - linear)); // of the parabola through the known values
       t *= is_finite(least) && least > 0.1 ? (least < 0.5 ? least : 0.5) : 0.1;
     }
     return false;
@@ -264,7 +268,8 @@ private:
   int limit_;
   numbers& x_;
   parameter_bounds bounds_;
-  numbers scale_, fixed_{}; // the longest columns; the damping of parameters at a bound, else 0 or nothing
+  // scale_: the longest columns; fixed_: the damping of parameters at a bound, else 0 or empty
+  numbers scale_, fixed_{};
   double relative_radius_ = 0, radius_ = 0, damping_ = 0;
   fit result_{};
 };

@@ -7,16 +7,18 @@
 
 namespace varve::detail {
 
-/// May a call with functions give what it took? A loop gives copies; a branch, a call and a custom function may.
+/// True if a call with functions may return one of its operands. A loop returns copies; a branch, a call and a custom
+/// function may return operands.
 constexpr bool may_return_operands(node const& nd) {
   constexpr char cond[] = "cond";
   int k = 0;
   while (k < 5 && nd.op->name[k] == cond[k]) ++k;
   return nd.op->is_call || nd.function >= 0 || (nd.op->own && k == 5);
 }
-/// What a graph without in-place operators returns, and what it writes into its arguments at its end, is as it was
-/// before these writes: where it lies in the memory of a written argument, as `x` does that stands for `clone(x)`, it
-/// becomes a copy. Linear in the nodes, and in operands times results of calls with functions.
+/// A pass that copies results of a graph which share memory with an argument that the graph writes at its end. It
+/// likewise copies values written into arguments. All of these must keep their elements from before the writes. Such
+/// sharing arises where `x` replaced `clone(x)`. The graph has no in-place operators other than these writes. Linear in
+/// the nodes, and in operands times results of calls with functions.
 class apart_from_writes {
 public:
   constexpr explicit apart_from_writes(graph const& g)
@@ -44,7 +46,7 @@ public:
 private:
   static constexpr std::size_t at(int n) { return static_cast<std::size_t>(n); }
   constexpr node const& old(int n) const { return g_.nodes[at(n)]; }
-  /// Not those of functions that write into a copy of their operand (`auto_functionalized`).
+  /// Writes within functions that write into a copy of their operand (`auto_functionalized`) do not count.
   constexpr bool is_write(int n) const {
     return n < g_.regions[0].node_first + g_.regions[0].node_count && old(n).op == &handle<copy__t>;
   }
@@ -62,7 +64,7 @@ private:
     nd.op = &handle<clone_t>, nd.out = old(n).out, nd.count = 1;
     copies_[at(n)] = w_.append(nd, &w_.now[at(n)]);
   }
-  /// The node whose memory a view shows.
+  /// Returns the node whose memory a view uses.
   constexpr int base(int n) const {
     while (is_invertible_view(old(n).op)) n = operand(n, 0);
     return n;
@@ -77,7 +79,7 @@ private:
     if (nd.op->kind == op_kind::placeholder) return written_[at(n)] != 0;
     if (nd.op == &getitem_handle) return shows_written(operand(n, 0));
     if (nd.regions_count == 0 || !may_return_operands(nd)) return false;
-    int const first = nd.function < 0; // behind a predicate, or the state of the generator
+    int const first = nd.function < 0; // after a predicate, or the state of the generator
     for (int r = 0; r < nd.regions_count; ++r) {
       region const& f = g_.regions[at(nd.regions_first + r)];
       for (int k = 0; k < f.result_count; ++k) {
@@ -95,11 +97,11 @@ private:
   graph const& g_;
   rewriter w_;
   enum answer : char { not_asked, no, yes };
-  list<char> written_; // an argument that is written at the end
-  list<char> shows_;   // answers: branches behind branches ask for the same again and again
-  list<int> copies_;   // of an old node: the new one in memory of its own
+  list<char> written_; // arguments that are written at the end
+  list<char> shows_;   // cached answers: nested branches repeat the same questions
+  list<int> copies_;   // for an old node: its new copy in separate memory
 };
-/// Where nothing is written, or not by `copy_` alone, the graph itself.
+/// Returns the graph with such copies; the graph itself if it writes nothing, or not by `copy_` alone.
 constexpr graph with_results_apart(graph const& g) {
   if (!has_mutation(g)) return g;
   bool any = false;

@@ -4,19 +4,20 @@
 #include <varve/pass/dce.hpp>
 
 /// @file
-/// Which axes of the values of a graph are one: an axis goes through operators that work on its indices one by one.
+/// Finds which axes of the values of a graph correspond. An axis continues through operators that treat its indices one
+/// by one.
 ///
 /// `jacrev` and `jacfwd` under `vmap` have a short mapped dimension that begins in a constant, the unit vectors. It is
-/// to be unrolled where it meets no argument's memory and values without it still fill registers.
+/// unrolled if it reaches no memory of arguments and the values without it still fill registers.
 namespace varve::detail {
 
-/// The axes of a graph in classes of those that are one, and which classes are to be unrolled: short ones that begin in
-/// constants, such as the unit vectors of a Jacobian, meet no memory that a caller gave, and belong mostly to values
-/// large enough without them. No operator on one looks at another of its indices.
+/// The axes of a graph, in classes of corresponding ones, and the choice of classes to unroll. These are short axes
+/// that begin in constants, such as the unit vectors of a Jacobian, and reach no memory of the caller. Most of their
+/// values must be large enough without them. No operator on such an axis combines different indices.
 struct axis_table {
-  static constexpr index_t longest = 8;   // axis that is unrolled
-  static constexpr index_t enough = 8;    // elements of a value at one of its indices: a register is full
-  static constexpr index_t growth = 4096; // nodes at most
+  static constexpr index_t longest = 8;   // length of an axis that is unrolled
+  static constexpr index_t enough = 8;    // elements of a value at one of its indices: they fill a register
+  static constexpr index_t growth = 4096; // the most nodes that may result
   graph const& g;
   list<operator_class> what;
   list<char> live;
@@ -39,7 +40,7 @@ struct axis_table {
       if (is_unrolled(n, d)) return true;
     return false;
   }
-  /// For each axis of node `n` that of its `e`-th operand which it is; -1: none.
+  /// Returns for each axis of node `n` the corresponding axis of its `e`-th operand; -1: none.
   constexpr dims sources(int n, int e) const {
     node const& nd = g.nodes[n];
     dims const &t = nd.out.sizes, &s = sizes(operand(n, e));
@@ -52,7 +53,7 @@ struct axis_table {
       r = nd.at[0];
     } else if (k == operator_class::reshape) {
       for (int q = 0, d = 0;
-           true;) { // parts that hold equally many elements; of these the ones with one axis on either side
+           true;) { // parts with equally many elements; among them those that have one axis on either side
         while (q < s.n && s[q] == 1) ++q;
         while (d < t.n && t[d] == 1) ++d;
         if (q == s.n || d == t.n) break;
@@ -86,7 +87,7 @@ private:
     a = root(a), b = root(b);
     parent[a > b ? a : b] = a > b ? b : a;
   }
-  /// Joins the axes that node `n` shares with its operands, and blocks those of which it does more.
+  /// Joins the axes that node `n` shares with its operands, and blocks those that it treats otherwise.
   constexpr void relate(int n) {
     if (blocked.empty()) blocked.assign(parent.size(), 0), begins.assign(parent.size(), 0);
     node const& nd = g.nodes[n];
@@ -98,7 +99,8 @@ private:
       return;
     }
     bool const walks =
-        is_pointwise(k) || k == operator_class::convert || is_reduction(k) || is_view(k); // an axis index by index
+        // it treats an axis index by index
+        is_pointwise(k) || k == operator_class::convert || is_reduction(k) || is_view(k);
     list<char> found(max_rank, 0);
     for (int e = 0; e < nd.count; ++e) {
       int const o = operand(n, e);
@@ -116,14 +118,15 @@ private:
     }
     bool const makes = is_pointwise(k) || k == operator_class::expand ||
                        (k == operator_class::slice_backward &&
-                        sizes(operand(n, 0))[static_cast<int>(nd.at[1][0])] == 1); // all indices of an axis from one
+                        // all indices of an axis are made from one
+                        sizes(operand(n, 0))[static_cast<int>(nd.at[1][0])] == 1);
     for (int d = 0; d < rank; ++d)
       if (!found[d] && !makes) blocked[first[n] + d] = 1;
   }
   constexpr void choose() {
     chosen.assign(parent.size(), 0);
     if (blocked.empty()) return;
-    for (int& p : parent) p = parent[p]; // those before are roots or point to them
+    for (int& p : parent) p = parent[p]; // earlier ones are roots or point to roots
     struct gain {
       index_t large_ones, small_ones, nodes;
     };

@@ -8,23 +8,25 @@
 #include <type_traits>
 
 /// @file
-/// Constants of graphs. A number, and an array of equal elements, is a proxy without a node until something needs it;
-/// operators on such are computed while tracing. 0, 1, ..., n - 1 becomes an `arange`. Other arrays are `constant`
-/// nodes of rank > 0 whose elements lie in the graph's own list, copied along by every pass, so that nothing refers to
-/// what is gone. `cse` merges equal ones, `fold` computes with up to 64 elements, planning treats them as memory that
-/// is given (`is_given`), and emission makes each a read-only table of the executable.
+/// Constants of graphs. A number, or an array of equal elements, is a proxy without a node until something needs it.
+/// Operators on such constants are computed while tracing. 0, 1, ..., n - 1 becomes an `arange`. Other arrays are
+/// `constant` nodes of rank > 0. Their elements are in the graph's own list, which every pass copies, so that nothing
+/// refers to destroyed objects. `cse` merges equal ones, and `fold` computes with up to 64 elements. Planning treats
+/// them as memory that exists before the program runs (`is_given`); emission makes each a read-only table of the
+/// executable.
 namespace varve {
 namespace detail {
 
-/// Factors of which three may be multiplied, in float too: an overflow is not a constant expression.
+/// True for factors of which three may be multiplied, in float too. An overflow would not be a constant expression.
 constexpr bool is_moderate(double x) { return (x > 1e-12 && x < 1e12) || (x < -1e-12 && x > -1e12); }
 
-/// Does a node tell of derivatives alone: `detach`, or the text of a custom function, whose derivative is another?
+/// True if a node matters for derivatives alone: `detach`, or a node of the traced body of a custom function, which has
+/// a derivative of its own.
 constexpr bool is_for_derivatives(node const& n, operator_class k) {
   return n.text || (k == operator_class::expand && n.at.count == 0 && n.op->own && n.op->name[0] == 'd');
 }
 
-/// State of `fold`: what is known of the nodes made so far.
+/// The state of `fold`: what is known about the nodes made so far.
 struct constant_elements {
   graph const& g;
   rewriter w;
@@ -36,7 +38,7 @@ struct constant_elements {
   list<double> value{};
   purpose what_for = purpose::values;
   op_handle const* expand = nullptr;
-  op_handle const *add_ = nullptr, *sub_ = nullptr, *neg_ = nullptr; // operators to write with, when the graph has them
+  op_handle const *add_ = nullptr, *sub_ = nullptr, *neg_ = nullptr; // operators to write with, if the graph has them
 
   constexpr explicit constant_elements(graph const& graph_)
       : g(graph_), w(graph_), what(identify(graph_)), live(live_nodes(graph_)) {
@@ -61,13 +63,13 @@ struct constant_elements {
   constexpr int input(int n, int k) const { return w.to.edges[static_cast<std::size_t>(at(n).first + k)]; }
   constexpr operator_class kind(int n) const { return made[static_cast<std::size_t>(n)]; }
   constexpr bool is_splat(int n) const { return splat[static_cast<std::size_t>(n)] != 0; }
-  /// The very bits: 0 and -0 differ.
+  /// True if all elements equal `x` bit for bit; 0 and -0 differ.
   constexpr bool is_splat(int n, double x) const {
     return is_splat(n) &&
            std::bit_cast<std::uint64_t>(value[static_cast<std::size_t>(n)]) == std::bit_cast<std::uint64_t>(x);
   }
 
-  /// 0, 1, ..., n - 1
+  /// True if the elements are 0, 1, ..., n - 1.
   constexpr bool is_row(int n) const { return kind(n) == operator_class::arange && at(n).out.sizes.n == 1; }
 
   constexpr int add(node const& n, int const* in, operator_class k) {
@@ -79,7 +81,7 @@ struct constant_elements {
     value.push_back(constant_ ? n.value : same ? value[static_cast<std::size_t>(in[0])] : 0.0);
     return id;
   }
-  /// A constant of the given meta; -1 when the graph offers no operator to write it with.
+  /// Writes a constant of the given meta. Returns -1 if the graph has no operator to write it with.
   constexpr int splatted(meta const& m, double x) {
     if (is_compact(m.type) || (m.sizes.n > 0 ? !expand : !numbers)) return -1;
     node c;
@@ -90,13 +92,13 @@ struct constant_elements {
     e.op = expand, e.out = m, e.at = attributes(m.sizes), e.count = 1;
     return add(e, &id, operator_class::expand);
   }
-  /// A binary operator in place of `nd`.
+  /// Writes a binary operator in place of `nd`.
   constexpr int pair(op_handle const* op, operator_class k, node nd, int a, int b) {
     int const in[] = {a, b};
     nd.op = op, nd.count = 2;
     return add(nd, in, k);
   }
-  /// Whether two nodes are one or will be: the same operator on the same operands.
+  /// True if two nodes are the same or will be merged: they have the same operator and operands.
   constexpr bool equal(int a, int b) const {
     if (a == b) return true;
     bool same = is_pointwise(kind(a)) && at(a).op == at(b).op && at(a).count == at(b).count && at(a).out == at(b).out &&
@@ -109,9 +111,9 @@ struct constant_elements {
     nd.op = neg_, nd.count = 1;
     return add(nd, &a, operator_class::neg);
   }
-  /// A number other than 0 that may be multiplied with others: neither huge nor tiny.
+  /// True for a number other than 0 that may be multiplied with others, because it is neither huge nor tiny.
   constexpr bool is_number(int n) const { return is_splat(n) && is_moderate(value[static_cast<std::size_t>(n)]); }
-  /// What a new node is a multiple of, and the factor.
+  /// The node of which a new node is a multiple, and the factor.
   struct multiple {
     int of;
     double by;
@@ -126,28 +128,28 @@ struct constant_elements {
         return {input(n, 1 - k), value[static_cast<std::size_t>(input(n, k))]};
     return {n, 1};
   }
-  /// Whether an operand has a part in the dtype of the result by its rank: tensors convert inside of operators, and one
-  /// of rank 0 counts less.
+  /// True if the rank of an operand affects the dtype of the result. Tensors convert inside of operators, and one of
+  /// rank 0 has less weight in type promotion.
   constexpr bool raises_dtype(node const& nd, int const* in, int e) const {
-    int const first = nd.count == 3; // a condition has none
+    int const first = nd.count == 3; // a condition has no such effect
     for (int q = first; q < nd.count && e >= first; ++q)
       if (at(in[q]).out.type != at(in[e]).out.type) return true;
     return false;
   }
-  /// Whether a permutation exchanges the last two axes.
+  /// True if a permutation exchanges the last two axes and no others.
   static constexpr bool swaps(dims const& p) {
     bool r = p.n >= 2 && p[p.n - 1] == p.n - 2 && p[p.n - 2] == p.n - 1;
     for (int d = 0; d + 2 < p.n; ++d) r = r && p[d] == d;
     return r;
   }
-  /// May the node that is visited become a constant of rank 0? Where graphs are interpreted that is a plain number,
-  /// which counts less in the dtypes of results than a tensor: what is made of such numbers may, and what is read only
-  /// beside tensors of its dtype.
+  /// Whether the node that is visited may become a constant of rank 0. When a graph is interpreted, that is a plain
+  /// number, which has less weight in type promotion than a tensor. A node may become one if it is computed from such
+  /// numbers, or is only used beside tensors of its dtype.
   bool numbers = true;
-  list<char> only_beside{}; // of the old nodes; not asked for where the compiler computes, which interprets nothing
+  list<char> only_beside{}; // of the old nodes; not used at compile time, where nothing is interpreted
   constexpr bool may_be_number(int n, operator_class k, int const* in) const {
     if (std::is_constant_evaluated() || only_beside[static_cast<std::size_t>(n)]) return true;
-    bool r = k != operator_class::convert; // gives a tensor
+    bool r = k != operator_class::convert; // a conversion returns a tensor
     for (int e = 0; e < g.nodes[static_cast<std::size_t>(n)].count; ++e)
       r = r && kind(in[e]) == operator_class::constant;
     return r;
@@ -158,7 +160,7 @@ struct constant_elements {
   constexpr int view(node nd, operator_class k, int const* in);
   constexpr int slice(node nd, int a);
 
-  static constexpr index_t few = 64; // elements of a constant that the compiler computes
+  static constexpr index_t few = 64; // elements of a constant that `fold` computes
   constexpr bool evaluates(node const& nd, operator_class k, int const* in) const;
   constexpr int evaluated(node const& nd, operator_class k, int const* in);
 };
@@ -183,7 +185,7 @@ inline void constant_elements::find_only_beside() {
   }
 }
 
-/// Is a node an operator on constants, one of them an array, and little work?
+/// True if a node is an operator on constants, at least one of them an array, and has few elements.
 constexpr bool constant_elements::evaluates(node const& nd, operator_class k, int const* in) const {
   bool const elementwise = (k >= operator_class::add && k <= operator_class::convert) &&
                            (is_floating(nd.out.type) || k >= operator_class::abs);
@@ -194,7 +196,7 @@ constexpr bool constant_elements::evaluates(node const& nd, operator_class k, in
     if (kind(in[e]) == operator_class::data || is_row(in[e])) any = true;
     else if (!is_splat(in[e])) return false;
   }
-  if (!any || nd.count > 3 || is_compact(nd.out.type)) return false; // graphs have no constants of such
+  if (!any || nd.count > 3 || is_compact(nd.out.type)) return false; // graphs have no such constants
   for (extent d : nd.out.sizes)
     if (is_symbol(d)) return false;
   for (int e = 0; e < nd.at.count; ++e)
@@ -202,8 +204,8 @@ constexpr bool constant_elements::evaluates(node const& nd, operator_class k, in
       if (is_symbol(d)) return false;
   return numel(nd.out.sizes) <= few;
 }
-/// The result of such an operator as a constant; -1 when an element may overflow, which no constant expression may, or
-/// is an integer that no double is.
+/// Writes the result of such an operator as a constant. Returns -1 if an element may overflow, which constant
+/// expressions do not allow, or is an integer that `double` cannot represent.
 constexpr int constant_elements::evaluated(node const& nd, operator_class k, int const* in) {
   dims const& s = nd.out.sizes;
   dims const strides = contiguous_strides(s);
@@ -238,7 +240,7 @@ constexpr int constant_elements::evaluated(node const& nd, operator_class k, int
       y = x[0] / x[1];
     }
     if (k <= operator_class::convert) {
-      if (!is_floating(nd.out.type) && !(y > -1e15 && y < 1e15)) return -1; // the integer itself is needed
+      if (!is_floating(nd.out.type) && !(y > -1e15 && y < 1e15)) return -1; // the exact integer is needed
       y = kernel::converted(nd.out.type, y, k == operator_class::convert ? at(in[0]).out.type : nd.out.type);
     }
     result.push_back(y);

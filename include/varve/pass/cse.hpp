@@ -7,10 +7,10 @@
 
 namespace varve {
 
-/// Common subexpression elimination: one node for equal operators, attributes and operands, and for equal constants.
-/// Random, mutating and higher-order operators, effects, and operators of a `library`, whose kernels may have a state,
-/// are left alone; what no result depends on is left out. Of
-/// graphs without in-place operators (`functionalize`). Equal nodes are found by hash: expected constant work per node.
+/// Eliminates common subexpressions: equal operators with equal attributes and operands become one node, as do equal
+/// constants. Unchanged are random, mutating and higher-order operators, effects, and operators of a `library`, whose
+/// kernels may have a state. Nodes on which no result depends are dropped. The graph must have no in-place operators
+/// (`functionalize`). Equal nodes are found by hash, with expected constant work per node.
 constexpr graph cse(graph const& g) {
   rewriter w(g);
   std::size_t slot_count = 16;
@@ -44,7 +44,7 @@ constexpr graph cse(graph const& g) {
     operator_class const k_ = what[n];
     h = mix(h, static_cast<std::uint64_t>(k_));
     bool const many = k_ == operator_class::pointwise || k_ == operator_class::cheap ||
-                      k_ == operator_class::other; // operators of this kind: the name tells them apart
+                      k_ == operator_class::other; // operators of this kind: distinguished by name
     for (char const* c = many ? nd.op->name : ""; *c; ++c) h = mix(h, static_cast<unsigned char>(*c));
     bool const commutes = k_ == operator_class::add || k_ == operator_class::mul;
     bool const swap = commutes && w.operand(nd, 0) > w.operand(nd, 1);

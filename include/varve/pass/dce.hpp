@@ -9,24 +9,24 @@ namespace varve {
 namespace detail {
 constexpr bool draws(graph const& g, int r = 0, bool any = false);
 
-/// Does a node draw random numbers that follow from no operand? What comes after it depends on that, used or not.
-/// `any`: or from one, as what is drawn again from a state of the generator.
+/// True if a node draws random numbers that do not follow from an operand. Later draws depend on it, even if it is not
+/// used. With `any`, draws from a state of the generator that is an operand count as well.
 constexpr bool draws(graph const& g, node const& n, bool any = false) {
   if (n.op->kind == op_kind::random) return n.at.count > 0; // the state of the generator has no attributes
-  bool const given = n.op->draws_from_state && !any && n.at[0][0] != 0 && // run again: the first time it draws
+  bool const given = n.op->draws_from_state && !any && n.at[0][0] != 0 && // run again: numbers were drawn before
                      g.nodes[g.edges[n.first]].op->kind != op_kind::random;
   for (int k = 0; k < n.regions_count && !given; ++k)
     if (draws(g, n.regions_first + k, any || n.op->draws_from_state)) return true;
   return false;
 }
-/// Does region r of a graph?
+/// True if region r of a graph draws random numbers.
 constexpr bool draws(graph const& g, int r, bool any) {
   region const& f = g.regions[r];
   for (int n = f.node_first; n < f.node_first + f.node_count; ++n)
     if (draws(g, g.nodes[n], any)) return true;
   return false;
 }
-/// Does a node do something outside of the program: an effect, or a call of functions that have some?
+/// True if a node acts outside of the program: by an effect, or by calling functions that have one.
 constexpr bool acts(graph const& g, node const& n) {
   if (n.op->kind == op_kind::effect) return true;
   for (int k = 0; k < n.regions_count; ++k) {
@@ -36,20 +36,20 @@ constexpr bool acts(graph const& g, node const& n) {
   }
   return false;
 }
-/// How many nodes of the program itself act.
+/// Returns how many nodes of the program itself act outside of it.
 constexpr int count_effects(graph const& g) {
   int n = 0;
   region const& f = g.regions[0];
   for (int k = f.node_first; k < f.node_first + f.node_count; ++k) n += acts(g, g.nodes[k]);
   return n;
 }
-/// An operator with an effect that is in a graph, called or not; null where none is.
+/// Returns an operator with an effect that occurs in a graph, called or not; null if there is none.
 constexpr op_handle const* effect_in(graph const& g) {
   for (node const& n : g.nodes)
     if (n.op->kind == op_kind::effect) return n.op;
   return nullptr;
 }
-/// Is anything in a graph that was written on the way for shapes alone?
+/// True if the graph has nodes that were written for shapes alone.
 constexpr bool has_scaffolds(graph const& g) {
   bool any = false;
   for (node const& n : g.nodes) any = any || n.scaffold;
@@ -57,14 +57,15 @@ constexpr bool has_scaffolds(graph const& g) {
 }
 } // namespace detail
 
-/// Which nodes a result depends on; placeholders, mutations, draws, effects and numbers that are read count as such,
-/// and so does what `marks` says already. A scaffold's write counts where somebody reads that memory behind it.
+/// Marks the nodes on which a result depends. Placeholders, mutations, draws, effects and numbers read from data count
+/// as results, and so do nodes that `marks` contains already. A write by a scaffold counts only if its memory is read
+/// later.
 constexpr list<char> live_nodes(graph const& g, list<char> marks) {
   char* const live = marks.data();
   int const* const edges = g.edges.data();
   node const* const nodes = g.nodes.data();
   bool const effects = detail::effect_in(g) != nullptr;
-  list<char> read(detail::has_scaffolds(g) ? g.nodes.size() : 0, 0); // of memory
+  list<char> read(detail::has_scaffolds(g) ? g.nodes.size() : 0, 0); // memory that is read
   auto const reads = [&](int n) {
     live[n] = 1;
     if (read.size()) read[detail::memory_of(g, n)] = 1;
@@ -72,8 +73,8 @@ constexpr list<char> live_nodes(graph const& g, list<char> marks) {
   for (int r : g.results) reads(r);
   for (std::size_t n = g.nodes.size(); n-- > 0;) {
     node const& nd = nodes[n];
-    bool const draws = !nd.scaffold && detail::draws(g, nd);               // a scaffold's draws are taken back
-    bool const tells = nd.op == &handle<local_scalar_t> && nd.at[0].n > 0; // what a symbol is
+    bool const draws = !nd.scaffold && detail::draws(g, nd);               // a scaffold's draws are undone
+    bool const tells = nd.op == &handle<local_scalar_t> && nd.at[0].n > 0; // it defines a symbol
     bool writes = nd.op->kind == op_kind::mutation;
     if (writes && nd.scaffold)
       if (int const memory = detail::memory_of(g, static_cast<int>(n)); nodes[memory].scaffold) writes = read[memory];
@@ -86,8 +87,8 @@ constexpr list<char> live_nodes(graph const& g, list<char> marks) {
 constexpr list<char> live_nodes(graph const& g) { return live_nodes(g, list<char>(g.nodes.size(), 0)); }
 
 namespace detail {
-/// Does a result of a program depend on what the trace did not know, which would be zeros? An operand of a function
-/// that does not use it is not asked for. Regions come behind the node that has them.
+/// True if a result of a program depends on a value that the trace did not know and replaced by zeros. An operand that
+/// a function does not use does not count. Regions come after the node that has them.
 constexpr bool needs_unknown(graph const& g) {
   list<char> needed(g.nodes.size(), 0), unknown(g.regions.size(), 0); // of nodes; in regions
   auto const asks_for = [&](node const& nd, int operand) {
@@ -115,10 +116,10 @@ constexpr bool needs_unknown(graph const& g) {
 }
 } // namespace detail
 
-/// The program without what was written on the way for shapes alone, and what was made there of values that the trace
-/// did not know, on which no result may depend (`value_error`).
+/// Returns the program without nodes that were written for shapes alone, and without nodes made from values that the
+/// trace did not know. Throws `value_error` if a result depends on such values.
 constexpr graph without_scaffolds(graph const& g) {
-  list<char> part(g.nodes.size(), 0); // an operator of the program stays, used or not, and so does what it uses
+  list<char> part(g.nodes.size(), 0); // an operator of the program stays, used or not, and so do its operands
   list<char> unknown(g.nodes.size(), 0);
   bool any = false;
   for (std::size_t n = 0; n < g.nodes.size(); ++n) {
@@ -142,8 +143,8 @@ constexpr graph without_scaffolds(graph const& g) {
       [] {});
 }
 
-/// Dead code elimination: drops every operation no result depends on. Placeholders, mutations, draws, effects
-/// and the regions stay.
+/// Eliminates dead code: drops every operation on which no result depends. Placeholders, mutations, draws, effects and
+/// all regions stay.
 constexpr graph dce(graph const& g) {
   list<char> const live = live_nodes(g);
   rewriter w(g);

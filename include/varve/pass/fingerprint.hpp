@@ -7,31 +7,32 @@
 #include <string_view>
 
 /// @file
-/// When are two values equal as functions of the inputs, however they are written? Normal forms of sums and products
-/// grow without bound, so each node is evaluated at a random point modulo a prime of 61 bits instead. e^x is a power of
-/// a random square modulo p = 2q + 1, its exponent evaluated modulo q, where log x is known of an input (and of
-/// products, as far as signs allow); so are roots of inputs (`residue.hpp`). All other operators are unknown functions
-/// of their operands' fingerprints. Constants are factors of their own, in double precision.
+/// Decides which values are equal as functions of the inputs, however they are written. Normal forms of sums and
+/// products grow without bound, so each node is evaluated at a random point modulo a prime of 61 bits instead.
 ///
-/// Roots of sums and products stay unknown, since the root of a square is no rational function; so are logarithms of
-/// products to exponentials, unless their factors may be taken to be positive (`signs`).
+/// e^x is a power of a random square modulo p = 2q + 1; its exponent is evaluated modulo q. The logarithms of inputs
+/// are known, and those of products as far as signs allow; so are roots of inputs (`residue.hpp`). All other operators
+/// are unknown functions of their operands' fingerprints. Constants are separate factors in double precision.
+///
+/// Roots of sums and products stay unknown, since the root of a square is not a rational function. So do exponentials
+/// of logarithms of products, unless their factors may be assumed positive (`signs`).
 namespace varve::detail {
 
-/// What a floating-point node is as a function of the inputs, in real arithmetic: a number times a rational function of
+/// A floating-point node as a function of the inputs in real arithmetic. It is a number times a rational function of
 /// the inputs and of exponentials, roots and other functions, evaluated at one random point modulo large primes. Nodes
-/// whose `value`s agree are equal up to their `scale`s; that others agree by accident has a probability of 2^-60 for
-/// each pair (Schwartz, 1980).
+/// with equal `value`s are equal up to their `scale`s. Different functions agree by accident with a probability of
+/// 2^-60 per pair (Schwartz, 1980).
 struct fingerprint {
   double scale = 1;
   std::uint64_t value = 1;     // modulo p, without the scale
-  std::uint64_t exponent = 1;  // the same function modulo q: for exponentials of it
+  std::uint64_t exponent = 1;  // the same function modulo q, for its exponential
   std::uint64_t logarithm = 0; // base^logarithm is the value
   std::uint64_t root = 1;      // its square is the exponent
   bool has_logarithm = true, has_root = true;
 
-  /// A number.
+  /// Returns the fingerprint of a number.
   static constexpr fingerprint of(double x) { return {x}; }
-  /// A function of which nothing is known but what it is a function of, or an input.
+  /// Returns the fingerprint of an input, or of a function of which only the arguments are known, hashed as `what`.
   static constexpr fingerprint unknown(std::uint64_t what) {
     fingerprint f;
     f.logarithm = residue::mixed(what, 1) % residue::q, f.root = residue::mixed(what, 2) % residue::q;
@@ -41,7 +42,7 @@ struct fingerprint {
   }
   constexpr bool is_zero() const { return scale == 0 || value == 0; }
   constexpr bool is_number() const { return is_zero() || (value == 1 && exponent == 1); }
-  /// For hashing: value and scale.
+  /// Returns a hash of value and scale.
   constexpr std::uint64_t hash() const { return residue::mixed(value, residue::of<residue::p>(scale)); }
 };
 
@@ -60,7 +61,7 @@ constexpr fingerprint inverse(fingerprint const& a) {
   r.has_logarithm = a.has_logarithm, r.logarithm = residue::minus<residue::q>(0, a.logarithm), r.has_root = false;
   return r;
 }
-/// a + sign * b
+/// Returns the fingerprint of a + sign * b.
 constexpr fingerprint weighted_sum(fingerprint const& a, fingerprint b, double sign) {
   b.scale *= sign;
   if (a.is_zero()) return b;
@@ -87,17 +88,18 @@ constexpr fingerprint weighted_sum(fingerprint const& a, fingerprint b, double s
 constexpr fingerprint exponential(fingerprint const& a) {
   std::uint64_t const power =
       a.is_zero() ? 0 : residue::times<residue::q>(residue::of<residue::q>(a.scale), a.exponent);
-  fingerprint r = fingerprint::unknown(residue::mixed(3, power)); // of which the powers of itself are unknown
+  fingerprint r = fingerprint::unknown(residue::mixed(3, power)); // its exponent and its root are unknown
   r.logarithm = power, r.value = residue::power<residue::p>(residue::base, power);
   return r;
 }
-/// `positive`: so are the factors of `a`, or may be taken to be.
+/// Returns the fingerprint of a logarithm. `positive`: the factors of `a` are positive, or may be assumed to be.
 constexpr fingerprint logarithm(fingerprint const& a, bool positive) {
   fingerprint r = fingerprint::unknown(residue::mixed(5, a.has_logarithm && a.scale == 1 ? a.logarithm : a.hash()));
   if (a.has_logarithm && a.scale == 1 && positive) r.exponent = a.logarithm, r.has_root = false;
   return r;
 }
-/// Of inputs and unknown functions only: what is a square may be one of a negative number.
+/// Returns the fingerprint of a root, which is known for inputs and unknown functions only: a square may be the square
+/// of a negative number.
 constexpr fingerprint square_root(fingerprint const& a) {
   if (!a.has_root || !a.has_logarithm || !(a.scale > 0)) return fingerprint::unknown(residue::mixed(7, a.hash()));
   fingerprint r;
@@ -107,24 +109,24 @@ constexpr fingerprint square_root(fingerprint const& a) {
   return r;
 }
 
-/// Which factors of logarithms may be taken to be positive. e^(log(x y) / 2) is the root of x y, a product of roots of
-/// x and y only when both are: when both are negative, the program is the same function of -x and -y, as long as no
-/// other logarithm joins the two: log(x y) and log(x / y) have x * x for the sum of what they are logarithms of, and
-/// |x| for its root. So the factors of logarithms are a forest, and the trees in which a factor stands alone are
-/// positive.
+/// The factors of logarithms, and which of them may be assumed positive. e^(log(x y) / 2) is the root of x y. It is the
+/// product of the roots of x and y only if both are positive. If both are negative, the program computes the same
+/// function of -x and -y, unless another logarithm joins the two. For example, log(x y) and log(x / y) add up to the
+/// logarithm of the square of x, whose root is |x|. The factors of logarithms therefore form a forest, and the trees
+/// that contain a single factor are positive.
 struct signs {
   struct factor {
     std::uint64_t logarithm;
-    int above; // in its tree; the first entry is what is positive
+    int above; // in its tree; the first entry stands for positive values
   };
   list<factor> all{};
 
-  static constexpr std::ptrdiff_t most = 64; // factors: each is looked for among all
+  static constexpr std::ptrdiff_t most = 64; // factors: each is searched among all
   constexpr int root(int k) const {
     while (all[k].above != k) k = all[k].above;
     return k;
   }
-  /// The tree of a factor; -1 when there are too many.
+  /// Returns the tree of a factor; -1 if there are too many factors.
   constexpr int tree(std::uint64_t logarithm) {
     int const n = static_cast<int>(all.size());
     for (int k = 1; k < n; ++k)
@@ -135,23 +137,24 @@ struct signs {
     all.push_back({logarithm, k});
     return k;
   }
-  /// Takes the logarithm of a product of two factors, or of one and something positive (-1).
+  /// Records the logarithm of a product of two factors, or of one and something positive (-1). Returns false if the
+  /// factors are joined already.
   constexpr bool join(int a, int b) {
     int const x = b < 0 ? 0 : b;
     if (a == x) return a == 0;
-    all[a > x ? a : x].above = a > x ? x : a; // what is positive stays a root
+    all[a > x ? a : x].above = a > x ? x : a; // the entry of positive values stays a root
     return true;
   }
 };
 
-/// The fingerprint of each node of a graph, in order.
+/// The fingerprints of all nodes of a graph, in order.
 struct fingerprints {
   graph const& g;
   list<operator_class> const what;
   list<fingerprint> of{};
   signs factors{};
   list<std::uint64_t> granted{};      // logarithms of products that are known
-  list<op_handle const*> strangers{}; // operators of other programs: two may have one name
+  list<op_handle const*> strangers{}; // operators of other programs: two may have the same name
 
   constexpr explicit fingerprints(graph const& graph_) : g(graph_), what(identify(graph_)) {
     of.reserve(g.nodes.size());
@@ -169,7 +172,7 @@ private:
       if (s == op) return;
     strangers.push_back(op);
   }
-  /// Is it arithmetic on floating-point numbers?
+  /// True for arithmetic on floating-point numbers.
   constexpr bool is_real(node const& nd) const {
     bool r = is_floating(nd.out.type);
     for (int k = 0; k < nd.count; ++k)
@@ -217,8 +220,8 @@ private:
     else r = unknown(nd, k);
     return r.scale == 0 || is_moderate(r.scale) ? r : unknown(nd, k);
   }
-  /// Are the factors of the operand of a logarithm positive, or may be taken to be? See `signs`. Looks at 16 operations
-  /// at most.
+  /// True if the factors of the operand of a logarithm are positive, or may be assumed to be (`signs`). Examines at
+  /// most 16 operations.
   constexpr bool is_positive(node const& log) {
     std::uint64_t const whole = operand(log, 0).logarithm;
     for (std::uint64_t l : granted)
@@ -247,7 +250,8 @@ private:
     if (positive && granted.size() < static_cast<std::size_t>(signs::most)) granted.push_back(whole);
     return positive;
   }
-  /// Sizes count where an operator looks at more than one element. `linear`: scales of the operand are the result's.
+  /// Returns an unknown function of the operands. Sizes count if an operator reads more than one element. With
+  /// `linear`, the scale of the operand becomes that of the result.
   constexpr fingerprint unknown(node const& nd, operator_class k, bool linear = false) const {
     std::uint64_t h = residue::mixed(13, nd.op->kind == op_kind::convert ? static_cast<std::uint64_t>(nd.out.type) : 0);
     for (char const* c = nd.op->name; *c; ++c) h = residue::mixed(h, static_cast<unsigned char>(*c));

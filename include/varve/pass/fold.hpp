@@ -5,7 +5,7 @@
 
 namespace varve {
 namespace detail {
-/// Simplifications that keep every IEEE result; -1 for none.
+/// Simplifies arithmetic without changing any IEEE result; -1 if nothing applies.
 constexpr int constant_elements::arithmetic(node const& nd, operator_class k, int const* in) {
   auto keeps = [&](int a) { return at(a).out == nd.out; };
   int const a = in[0], b = nd.count > 1 ? in[1] : in[0];
@@ -38,17 +38,18 @@ constexpr int constant_elements::arithmetic(node const& nd, operator_class k, in
     return a; // x - 0 is x, x + -0 is x, x + 0 is not when x is -0
   if (k == operator_class::add && (is_splat(b, -0.0) || (!number && is_splat(b, 0.0))) && keeps(a)) return a;
   if (k == operator_class::add && (is_splat(a, -0.0) || (!number && is_splat(a, 0.0))) && keeps(b)) return b;
-  if (k == operator_class::cheap && nd.count == 3 && in[1] == in[2] && keeps(in[1])) return in[1]; // where of one value
+  // where with equal branches
+  if (k == operator_class::cheap && nd.count == 3 && in[1] == in[2] && keeps(in[1])) return in[1];
   if (k == operator_class::neg && kind(a) == operator_class::neg) return input(a, 0);
   if (k == operator_class::add && kind(a) == operator_class::mul &&
-      kind(b) == operator_class::mul) // n x + n x is 2n x for an integer n: exact, for multiples of the least number do
-                                      // not round
+      kind(b) == operator_class::mul) // n x + n x is 2n x for an integer n: exact, since multiples of the least number
+                                      // do not round
     if (multiple const x = factored(a), y = factored(b);
         x.of == y.of && x.by == y.by && x.by != 1 && x.by > -1e4 && x.by < 1e4 && x.by == static_cast<int>(x.by))
       if (int const twice = splatted({nd.out.type, {}}, 2 * x.by); twice >= 0)
         return pair(at(a).op, operator_class::mul, nd, twice, x.of);
-  // Signs move outwards, where they vanish into additions: exact, zeros included. Not through a change of dtype: -u of
-  // a uint8 u is not its opposite elsewhere.
+  // Signs move outwards, where additions absorb them. This is exact, including zeros. They do not pass a change of
+  // dtype: -u of a uint8 u is not its negative in another dtype.
   auto const negative = [&](int n) { return kind(n) == operator_class::neg && at(n).out.type == nd.out.type; };
   if (k == operator_class::add && negative(a) && negative(b) && equal(input(a, 0), input(b, 0)))
     return negated(nd, pair(nd.op, k, nd, input(a, 0), input(a, 0)));
@@ -63,8 +64,8 @@ constexpr int constant_elements::arithmetic(node const& nd, operator_class k, in
   return -1;
 }
 
-/// Slices of everything, and of what is repeated: the slice comes first, where it may be one of a constant. -1 for
-/// none.
+/// Simplifies slices of a whole axis and slices of repeated values. The slice moves before the repetition, where it may
+/// be a slice of a constant. -1 if nothing applies.
 constexpr int constant_elements::slice(node nd, int a) {
   dims const& r = nd.at[0];
   if (r[3] == 1 && at(a).out.sizes == nd.out.sizes) return a;
@@ -85,7 +86,7 @@ constexpr int constant_elements::slice(node nd, int a) {
   return add(e, &from, operator_class::expand);
 }
 
-/// Views of views, and views that change nothing; -1 for none.
+/// Simplifies views of views, and views that change nothing; -1 if nothing applies.
 constexpr int constant_elements::view(node nd, operator_class k, int const* in) {
   int const a = in[0];
   if (k == operator_class::permute) {
@@ -100,7 +101,7 @@ constexpr int constant_elements::view(node nd, operator_class k, int const* in) 
     if (same) return from;
     int const old = g.edges[static_cast<std::size_t>(nd.first)];
     if (what[static_cast<std::size_t>(old)] == operator_class::mm && kind(a) == operator_class::mm &&
-        uses[static_cast<std::size_t>(old)] == 1 && swaps(perm)) { // the product of the transposes, the other way round
+        uses[static_cast<std::size_t>(old)] == 1 && swaps(perm)) { // the product of the transposes, in opposite order
       int const factors[] = {input(from, 1), input(from, 0)};
       node product = at(from);
       product.out = nd.out;
@@ -125,7 +126,7 @@ constexpr int constant_elements::view(node nd, operator_class k, int const* in) 
 constexpr int constant_elements::visit(int n) {
   node nd = g.nodes[static_cast<std::size_t>(n)];
   operator_class const k = what[static_cast<std::size_t>(n)];
-  int place[4]{}; // no memory of its own for most nodes: it costs the compiler
+  int place[4]{}; // most nodes need no memory of their own, which costs compile time
   list<int> many(nd.count > 4 ? static_cast<std::size_t>(nd.count) : 0, 0);
   int* const in = nd.count > 4 ? many.data() : place;
   for (int e = 0; e < nd.count; ++e) in[e] = w.operand(nd, e);
@@ -141,7 +142,7 @@ constexpr int constant_elements::visit(int n) {
     same = arithmetic(nd, k, in);
     if (same >= 0) return same;
     for (int e = 0; e < nd.count && nd.count > 1;
-         ++e) { // the operator broadcasts by itself, when another operand has the shape
+         ++e) { // if another operand has the shape, the operator itself broadcasts
       int& o = in[e];
       if (kind(o) != operator_class::expand) continue;
       dims shape = at(input(o, 0)).out.sizes;
@@ -171,12 +172,15 @@ constexpr int constant_elements::visit(int n) {
 }
 } // namespace detail
 
-/// Folds constants (also splatted ones) and simplifies where no IEEE result changes: x * 1, x / 1, x - 0, x + -0,
-/// neg(neg x), where(c, x, x), signs into additions, views of views, views that change nothing, slices of what is
-/// repeated, transposes into `mm`, expansions that a pointwise operator does by itself. Kept: x + 0, which turns -0
-/// into 0; x * 0, which is NaN for infinite x; unless both operands are known. Arithmetic, comparisons, conversions and
-/// views of array constants are computed up to 64 elements. What no result depends on is left out. One bounded visit
-/// per node. For values alone `detach` goes too, and what is the text of a custom function is folded as any other.
+/// Folds constants (also constants that are broadcast) and simplifies without changing any IEEE result: `x * 1`, `x /
+/// 1`, `x - 0`, `x + -0`, `neg(neg x)`, `where(c, x, x)`. Signs move into additions and transposes into `mm`. Views of
+/// views, views that change nothing, slices of repeated values, and expansions that a pointwise operator performs
+/// itself are simplified.
+///
+/// Unless both operands are known, x + 0 stays, because it turns -0 into 0. So does x * 0, because it is NaN for
+/// infinite x. Arithmetic, comparisons, conversions and views of array constants are computed up to 64 elements. Nodes
+/// on which no result depends are dropped. Each node has one bounded visit. For `purpose::values`, `detach` is removed
+/// too, and nodes of the traced body of a custom function are folded like any other.
 constexpr graph fold(graph const& g, purpose what_for = purpose::derivatives) {
   detail::constant_elements f(g);
   f.what_for = what_for;

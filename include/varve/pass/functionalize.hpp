@@ -9,20 +9,21 @@
 #include <varve/pass/results_apart.hpp>
 
 /// @file
-/// In-place code of graphs. Both tracers record it as it is, and this one pass makes it functional. `trace` runs it at
-/// its end; `make_fx` leaves the record, and `compile`, `fuse(graph)` and `emit_cpp` begin with it. What is written
-/// into arguments is a `copy_` at the end, which `compile` does after its program and others refuse. Values seen
-/// through static transforms, and arrays, have no in-place operators: their views are copies.
+/// Makes in-place code of graphs functional. Both tracers record it as it is; this pass replaces it. `trace` runs the
+/// pass at its end. `make_fx` leaves in-place operators in the graph; `compile`, `fuse(graph)` and `emit_cpp` begin
+/// with the pass. A write into an argument becomes a `copy_` at the end. `compile` performs it after its program; other
+/// users of graphs refuse it. Values seen through static transforms, and arrays, have no in-place operators, since
+/// their views are copies.
 ///
-/// The counterpart for calls on tensors is `interpreter/functionalize.hpp`; both put writes back through views by
-/// `op/view_inverse.hpp`.
+/// The counterpart for calls on tensors is `interpreter/functionalize.hpp`. Both put writes back through views by means
+/// of `op/view_inverse.hpp`.
 namespace varve {
 
 namespace detail {
-/// Rewrites one graph: every in-place operator becomes its functional form, whose result is put back through the views
-/// into what they show; views that were made before a write are made again when they are read after it (FN-12). What
-/// values share is known from the graph: a view shows its operand, and a `reshape` that strides cannot express is a
-/// copy.
+/// A rewriter of one graph. Every in-place operator becomes its functional form, and the result is put back through the
+/// views into their base. Views that were made before a write are made again if they are read after it. The graph
+/// determines which values share memory: a view shares it with its operand, and a `reshape` that strides cannot express
+/// is a copy.
 class functionalizer {
 public:
   constexpr functionalizer(graph const& g, purpose what_for)
@@ -54,7 +55,7 @@ public:
         [&] { ++r; });
   }
 
-  // The writer that inverses of views are written with.
+  // The writer interface for inverses of views.
   template <class Tag, int, class... In>
   constexpr int add_node(attributes const& a, meta const& m, In... in) {
     return add_node(handle<Tag>, a, m, in...);
@@ -67,7 +68,7 @@ public:
   }
 
 private:
-  /// Is an operand of a function written, itself?
+  /// True if a function writes into one of its operands directly.
   constexpr bool writes_operand(region const& f) const {
     for (int n = f.node_first; n < f.node_first + f.node_count; ++n)
       if (old(n).op->kind == op_kind::mutation && old(operand(old(n), 0)).op->kind == op_kind::placeholder) return true;
@@ -79,12 +80,12 @@ private:
   static constexpr bool is(node const& n, op_handle const& op) { return n.op == &op; }
   constexpr meta const& out(int n) const { return w_.to.nodes[at(n)].out; } // of a new node
 
-  /// The node whose memory an old node shows; itself when it has memory of its own.
+  /// Returns the node whose memory an old node uses; the node itself if it has memory of its own.
   constexpr int base(int n) const {
     while (shows_[at(n)] >= 0) n = shows_[at(n)];
     return n;
   }
-  /// How an old node lies in the memory of its base.
+  /// Returns the layout of an old node in the memory of its base.
   constexpr layout where(int n) const {
     if (shows_[at(n)] < 0) return contiguous_layout(old(n).out.sizes);
     layout const in = where(shows_[at(n)]);
@@ -96,7 +97,7 @@ private:
            : is(nd, handle<as_strided_t>) ? rules<as_strided_t>::layout_of(nd.at, in)
                                           : in;
   }
-  /// The new number of an old node, with all that was written until now.
+  /// Returns the new number of an old node, with all writes so far.
   constexpr int now(int n) {
     int const b = base(n);
     check_overtaken(b);
@@ -143,14 +144,14 @@ private:
     else if (nd.regions_count > 0 && may_return_operands(nd)) find_shared(n);
     return w_.copy(nd);
   }
-  /// The node of a function that makes the memory of another one of it.
+  /// Returns the node of a function that provides the memory of another one of its nodes.
   constexpr int maker(int n) const {
     while (is_invertible_view(old(n).op) || old(n).op->kind == op_kind::mutation || is(old(n), handle<detach_t>) ||
            old(n).op == &getitem_handle)
       n = operand(old(n), 0);
     return n;
   }
-  /// Marks a call of which a function returns an operand, or a part of one, or one value twice (MA-3).
+  /// Marks a call if one of its functions returns an operand, or a part of one, or the same value twice.
   constexpr void find_shared(int n) {
     node const& nd = old(n);
     auto const lies_in = [&](int operand_number) {
@@ -162,18 +163,19 @@ private:
       for (int k = 0; k < f.result_count; ++k) {
         int const made_by = maker(g_.results[at(f.result_first + k)]);
         node const& by = old(made_by);
-        int const first = nd.function < 0; // behind a predicate, or the state of the generator
+        int const first = nd.function < 0; // after a predicate, or the state of the generator
         if (by.op->kind == op_kind::placeholder) lies_in(first + static_cast<int>(by.value));
-        if (by.regions_count > 0 && may_return_operands(by)) // of functions in it: whatever they took
+        if (by.regions_count > 0 && may_return_operands(by)) // a call inside may return any operand
           for (int i = first; i < nd.count; ++i) lies_in(i);
         for (int j = 0; j < k && by.op->kind != op_kind::hop; ++j)
           if (maker(g_.results[at(f.result_first + j)]) == made_by) returned_[at(n)] = 1;
       }
     }
   }
-  /// The call that gave a value, which one of several results shows.
+  /// Returns the call that returned a value, which may be one of several results.
   constexpr int given_by(int n) const { return old(n).op == &getitem_handle ? operand(old(n), 0) : n; }
-  /// After a write into memory: what was returned and may lie in it is not what it was, nor what that was given to.
+  /// Marks results that may share memory `b`, which was just written, as outdated; likewise results of calls that
+  /// received them.
   constexpr void overtake(int b) {
     for (std::size_t k = 0; k < sources_.size(); k += 2) {
       int const n = sources_[k], in = sources_[k + 1];
@@ -188,13 +190,14 @@ private:
                                   "what a branch of cond, a checkpoint or a custom function returned may lie in memory "
                                   "that was written into since; let it return a copy, clone(x)");
   }
-  /// Does a node show its memory without its history?
+  /// True if a node is a view of its memory without its history.
   constexpr bool is_detached(int n) const {
     for (; shows_[at(n)] >= 0; n = shows_[at(n)])
       if (is(old(n), handle<detach_t>)) return true;
     return is(old(n), handle<detach_t>);
   }
-  /// What is written through `detach` has no derivative, but the value keeps that of before.
+  /// Throws if a value with a derivative is read after a write through `detach`. Such a write has no derivative, so the
+  /// value would keep its old one.
   constexpr void check_hidden(int n) const {
     if (hidden_[at(base(n))] && !is_detached(n))
       refuse::argument_is_invalid("functionalize",
@@ -239,7 +242,7 @@ private:
     w_.now[at(b)] = cur, seen_[at(b)] = writes;
     w_.now[at(x)] = value, seen_[at(x)] = writes;
   }
-  /// What an in-place operator writes, in the dtype and shape of its operand.
+  /// Returns what an in-place operator writes, in the dtype and shape of its operand.
   constexpr int computed(node const& nd, meta const& into) {
     int in[4]{};
     meta metas[4]{};
@@ -249,7 +252,8 @@ private:
       metas[k].number = old(operand(nd, k)).op->kind == op_kind::constant && metas[k].sizes.n == 0;
     }
     int y = in[1];
-    // The value is no plain number, as a constant of a graph of tensors is; that of the compiler has its dtype.
+    // The value is not a plain number, as a constant is in a graph of tensors; a constant of the compiler has its
+    // dtype.
     if (!std::is_constant_evaluated() && is(nd, handle<copy__t>) && metas[1].number && into.sizes.n == 0)
       return add_node(handle<full_t>, attributes(dims{}, dims{static_cast<index_t>(into.type)}), into, y);
     if (!is(nd, handle<copy__t>)) {
@@ -272,7 +276,7 @@ private:
     }
     return add_node(handle<expand_t>, attributes(into.sizes), {into.type, into.sizes}, y);
   }
-  /// Results are as they are at the end; what was written into arguments of the program is written there.
+  /// Brings the results up to date, and writes arguments of the program that changed.
   constexpr void end(region const& all) {
     for (int k = 0; k < all.result_count; ++k) {
       int const n = g_.results[at(all.result_first + k)];
@@ -286,18 +290,20 @@ private:
 
   graph const& g_;
   rewriter w_;
-  list<int> shows_;         // of an old node: the operand whose memory it shows, -1: none
-  list<int> writes_, seen_; // of a base: how often it was written; of a node: how many of these its new number knows
-  list<int> returned_;      // of a base: did a function return it, and may it lie in memory of others?
-  list<int> overtaken_;     // ... and was that written into?
-  list<int> sources_;       // pairs of a call and what its results may lie in
-  list<int> hidden_;        // of a base: was it written through `detach`?
+  list<int> shows_;         // of an old node: the operand whose memory it uses, -1: none
+  list<int> writes_, seen_; // of a base: number of writes so far; of a node: how many of them its new number includes
+  list<int> returned_;      // of a base: true if a function returned it and it may share memory with others
+  list<int> overtaken_;     // of a call: true if memory that its results may share was written since
+  list<int> sources_;       // pairs of a call and memory that its results may share
+  list<int> hidden_;        // of a base: true if it was written through `detach`
   purpose what_for_;
-  list<char> kept_;  // of the regions: does it write into what it is given for that, or does nobody call it?
-  list<int> inputs_; // arguments of the program that were written: old number, and new one of before
+  // of the regions: true if it stays as it is: its operand is a copy for it to write, or it is not called and writes
+  // into its operand
+  list<char> kept_;
+  list<int> inputs_; // arguments of the program that were written: old number, and new number before the write
 };
-/// `r`, which was made of `g`, with a mark on the arguments that are written and reshaped: of one that does not lie by
-/// rows the reshape is a copy, and a write into it is none into the argument.
+/// Returns `r`, which was made from `g`, with a mark on arguments that are both written and reshaped. If such an
+/// argument is not row-major, the reshape is a copy, and a write into it does not reach the argument.
 constexpr graph written_by_rows(graph const& g, graph r) {
   region const& all = g.regions[0];
   auto const base = [&](int n) -> node const& { return g.nodes[static_cast<std::size_t>(memory_of(g, n))]; };
@@ -325,7 +331,7 @@ constexpr graph functionalized(graph const& g, purpose what_for = purpose::value
   graph const r = f.run();
   return written_by_rows(g, with_results_apart(r));
 }
-/// Makes known for tensors what a functionalized graph may call.
+/// Instantiates the tensor tables of the operators that a functionalized graph may call.
 template <class>
 void functionalizer_operators() {
   (void)registered_table<slice_t, 1>(), (void)registered_table<slice_backward_t, 2>(),
@@ -335,11 +341,13 @@ void functionalizer_operators() {
 }
 } // namespace detail
 
-/// The same program without in-place operators, views included (`torch.func.functionalize`, FN-12). What it writes into
-/// its arguments is written by `copy_` at its end. Arguments are taken to be row-major and to share no memory.
-/// Functions of higher-order operators may not write into their operands (`value_error`). Where derivatives of the
-/// result will be taken, a value that was written through `detach` may not be read by its history (`value_error`).
-/// Linear in the nodes, and in the views of what is written.
+/// Returns the same program without in-place operators, including those that write through views
+/// (`torch.func.functionalize`). Writes into arguments become `copy_` at the end. Arguments must be row-major and must
+/// not share memory.
+///
+/// Throws `value_error` if functions of higher-order operators write into their operands. If derivatives of the result
+/// will be taken, it also throws if a value is read with its history after a write through `detach`. Linear in the
+/// nodes, and in the views of written values.
 template <class G>
   requires std::is_same_v<G, graph>
 constexpr graph functionalize(G const& g, purpose what_for) {
@@ -354,8 +362,8 @@ constexpr graph functionalize(G const& g) {
 }
 
 namespace detail {
-/// The same program with what it writes into its arguments as further results; `into` gets the numbers of these
-/// arguments.
+/// Returns the same program with values written into arguments as additional results. `into` receives the numbers of
+/// these arguments.
 constexpr graph writes_as_results(graph const& g, list<int>& into) {
   graph more = g;
   region& all = more.regions[0];

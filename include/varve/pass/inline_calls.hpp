@@ -30,7 +30,7 @@ private:
   constexpr bool is_inlined(node const& nd) const {
     return of_custom_functions_ ? nd.function >= 0 : nd.op->is_call && !(stays_ && stays_(*nd.op));
   }
-  /// Which functions are still called when the calls are gone.
+  /// Marks the functions that are still called after inlining.
   constexpr void mark(int r, bool called) {
     if (called) remains_[r] = 1;
     region const& f = g_.regions[static_cast<std::size_t>(r)];
@@ -51,7 +51,7 @@ private:
     int const state = w_.operand(nd, 0);
     bool const around = again_;
     again_ = around || (nd.op->draws_from_state && nd.at[0][0] != 0);
-    std::size_t seen = 0; // of what was drawn from that state
+    std::size_t seen = 0; // draws from that state so far
     for (int n = f.node_first; n < f.node_first + f.node_count; ++n) {
       if (old(n).op->kind == op_kind::placeholder) now(n) = w_.operand(nd, 1 + static_cast<int>(old(n).value));
       else if (nd.op->draws_from_state && old(n).op->kind == op_kind::random) now(n) = drawn(n, state, seen);
@@ -60,7 +60,7 @@ private:
     again_ = around;
     return f.result_count > 0 ? now(result(nd, 0)) : -1;
   }
-  /// The next number drawn from a state of the generator: the same in every call that begins there.
+  /// Returns the next number drawn from a state of the generator. All calls that begin with this state draw the same.
   constexpr int drawn(int n, int state, std::size_t& seen) {
     for (; seen < drawn_.size(); seen += 2)
       if (drawn_[seen] == state) {
@@ -82,16 +82,17 @@ private:
   graph const& g_;
   bool of_custom_functions_;
   bool (*stays_)(op_handle const&);
-  int region_ = -1;      // that is written now
+  int region_ = -1;      // the region that is written now
   bool again_ = false;   // within a call that runs again
-  list<char> remains_{}; // of the regions: is it called when all is done?
-  list<int> drawn_{};    // pairs of a state and what was drawn from it
+  list<char> remains_{}; // of the regions: true if it is called after inlining
+  list<int> drawn_{};    // pairs of a state and a number drawn from it
 };
 } // namespace detail
 
-/// The same program with what functions compute in the place of the operators that call them (`op_handle::is_call`:
-/// checkpoints). Random numbers that two of them draw from one state of the generator are drawn once. The functions
-/// stay in the graph, unused. Calls of operators for which `stays` returns true stay calls. Linear in the nodes.
+/// Returns the same program in which the nodes of the functions replace calls of operators that only call functions
+/// (`op_handle::is_call`: checkpoints). Random numbers that two of them draw from the same state of the generator are
+/// drawn once. The functions stay in the graph, unused. Calls of operators for which `stays` returns true are kept.
+/// Linear in the nodes.
 constexpr graph inline_calls(graph const& g, bool (*stays)(op_handle const&) = nullptr) {
   for (node const& n : g)
     if (n.op->is_call && !(stays && stays(*n.op))) {
@@ -101,9 +102,9 @@ constexpr graph inline_calls(graph const& g, bool (*stays)(op_handle const&) = n
   return g;
 }
 
-/// The same program for whoever asks for its values alone: with what `forward` of its custom functions computes in
-/// their place, and without a word of `no_grad`. No derivative may be taken of it: their own rules are gone. Linear in
-/// the nodes.
+/// Returns the same program for its values alone. Custom functions are replaced by the operations of their `forward`,
+/// and `no_grad` is dropped. Derivatives of the result would be wrong, since rules of custom functions are gone. Linear
+/// in the nodes.
 constexpr graph values_only(graph const& g) {
   for (node const& n : g)
     if (n.function >= 0 || n.mode != recording::as_around) {

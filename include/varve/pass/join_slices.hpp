@@ -7,7 +7,7 @@
 namespace varve {
 namespace detail {
 
-/// State of `join_slices`.
+/// The state of `join_slices`.
 struct slice_joiner {
   struct part {
     index_t start, stop;
@@ -19,7 +19,7 @@ struct slice_joiner {
   op_handle const* cat;
   rewriter w;
   list<operator_class> what;
-  list<char> inner{}; // an addition that is a term of another one and nothing else
+  list<char> inner{}; // an addition that is only used as a term of another one
 
   constexpr slice_joiner(graph const& graph_, op_handle const* cat_)
       : g(graph_), cat(cat_), w(graph_), what(identify(graph_)) {
@@ -34,7 +34,7 @@ struct slice_joiner {
           inner[o] = 1;
   }
   constexpr int operand(int n, int k) const { return g.edges[g.nodes[n].first + k]; }
-  /// The parts in [first, last) of a row of neighbours, as one value: a balanced tree.
+  /// Returns the adjacent parts in [first, last) as one value, by a balanced tree of `cat`s.
   constexpr int together(list<part> const& parts, std::size_t first, std::size_t last, int axis) {
     if (last - first == 1) return parts[first].value;
     std::size_t const middle = first + (last - first) / 2;
@@ -45,7 +45,8 @@ struct slice_joiner {
     joined.out.sizes[axis] += w.to.nodes[in[1]].out.sizes[axis];
     return w.append(joined, in);
   }
-  /// The terms of the sum `n`; those of a chain of additions in the order in which they are added, and true.
+  /// Collects the terms of the sum `n`. Returns true if the additions form a chain; then the terms are in the order of
+  /// addition.
   constexpr bool terms(int n, list<int>& to) const {
     bool chain = true;
     list<int> pending(1, n);
@@ -63,7 +64,7 @@ struct slice_joiner {
     for (std::size_t k = 0; k < to.size() / 2; ++k) std::swap(to[k], to[to.size() - 1 - k]);
     return chain;
   }
-  /// The sum `n` written anew; -1 when nothing in it is to be joined.
+  /// Rewrites the sum `n`. Returns -1 if nothing in it can be joined.
   constexpr int sum(int n) {
     list<int> all;
     bool const chain = terms(n, all);
@@ -73,7 +74,7 @@ struct slice_joiner {
       node const& nd = g.nodes[m];
       bool const slice = what[m] == operator_class::slice_backward && nd.out == g.nodes[n].out && nd.at[1][3] == 1 &&
                          (axis < 0 || nd.at[1][0] == axis);
-      if (!slice && other >= 0) return -1; // with two of them the order of additions would be another one
+      if (!slice && other >= 0) return -1; // with two of them the order of additions would change
       if (!slice) other = w.now[m];
       else
         axis = static_cast<int>(nd.at[1][0]),
@@ -90,7 +91,7 @@ struct slice_joiner {
       neighbours = neighbours || parts[k].start == parts[k - 1].stop;
     }
     if (!neighbours) return -1;
-    list<part> apart; // several terms of one slice are added up
+    list<part> apart; // terms of the same slice are added first
     for (part const& x : parts) {
       if (apart.empty() || apart.back().start != x.start) {
         apart.push_back(x);
@@ -128,11 +129,10 @@ struct slice_joiner {
 };
 } // namespace detail
 
-/// Writes a sum of `slice_backward`s whose slices are disjoint, or the same, as what lies in the slices, put together
-/// by `cat`: the gradient of a function that takes its argument apart is then written once. Nothing but the sign of a
-/// zero may change: each element is that of one slice, whose terms are added in their order, and zeros were added to
-/// it. One visit per node; none where the graph has no such sum. A template, so that units which do not fuse know
-/// nothing of `cat`.
+/// Rewrites a sum of `slice_backward`s whose slices are disjoint or equal: the values of the slices are concatenated by
+/// `cat`. The gradient of a function that slices its argument is then written once. Only the sign of a zero may change,
+/// because each element belongs to one slice, whose terms are added in order; the others added zeros to it. One visit
+/// per node; none if the graph has no such sum. A template, so that units which do not fuse do not depend on `cat`.
 template <class Cat = cat_t, class Backward = slice_backward_t>
 constexpr void join_slices(graph& g) {
   int slices = 0;

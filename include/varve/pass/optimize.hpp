@@ -7,14 +7,16 @@
 
 namespace varve {
 
-/// The fixed sequence of passes before planning: make functional what writes in place, since values that are equal now
-/// may not be later; fold, merge equal operations. All leave out what no result depends on. Derivatives of the result,
-/// by `interpret` under a transform, are those of the graph, unless it is for values alone. Then results that are equal
-/// may be one, or an argument; else each lies in memory of its own where it did in the graph.
+/// Runs the fixed sequence of passes before planning: makes in-place writes functional, since equal values may differ
+/// later; folds; merges equal operations. Each pass drops operations on which no result depends.
+///
+/// Derivatives of the result, by `interpret` under a transform, are those of the graph, unless `what_for` is
+/// `purpose::values`. In that case equal results may become one value, or an argument. Otherwise each result has memory
+/// of its own if it had in the graph.
 constexpr graph optimize(graph const& g, purpose what_for = purpose::derivatives) {
   if (has_mutation(g)) {
     graph const pure =
-        detail::functionalized(g, what_for); // writes into arguments are left, behind all that reads them
+        detail::functionalized(g, what_for); // writes into arguments remain, after everything that reads them
     graph const folded = fold(pure, what_for);
     graph const r = cse(folded);
     if (what_for == purpose::values) return r;

@@ -5,9 +5,9 @@
 
 namespace varve {
 
-/// All passes between tracing and planning, for graphs that become code of their own: optimized, slices joined, short
-/// axes of unit vectors unrolled. The result is for values alone (`purpose::values`). A template for the sake of units
-/// that do not fuse.
+/// Runs all passes between tracing and planning, for graphs from which code is emitted: optimizes, joins slices,
+/// unrolls short axes of unit vectors. The result is for values alone (`purpose::values`). A template, so that it costs
+/// nothing in units that do not fuse.
 template <class Cat = cat_t>
 constexpr graph prepare(graph const& traced) {
   graph g = optimize(traced, purpose::values);

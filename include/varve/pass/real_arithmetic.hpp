@@ -5,11 +5,11 @@
 #include <varve/pass/reciprocals.hpp>
 
 /// @file
-/// The pass of `fast_math`, `relax`: it runs behind the others. Which values are equal in real arithmetic it is told by
-/// their fingerprints.
+/// The pass of `fast_math`, `relax`. It runs after the other passes. Fingerprints determine which values are equal in
+/// real arithmetic.
 namespace varve {
 namespace detail {
-/// State of `relax`.
+/// The state of `relax`.
 struct relaxer : constant_elements {
   fingerprints const prints;
   op_handle const *mul_ = nullptr, *div_ = nullptr;
@@ -22,8 +22,8 @@ struct relaxer : constant_elements {
   list<entry> seen{};         // of this region
   list<std::size_t> filled{}; // slots of this region
   list<int> inputs{};         // the first floating-point arguments of this region, old numbers
-  list<int> erfs{};           // what erf is taken of in this region, old numbers
-  list<char> nonzero{};       // old nodes that the program divides by, or takes the logarithm of
+  list<int> erfs{};           // operands of erf in this region, old numbers
+  list<char> nonzero{};       // old nodes by which the program divides, or whose logarithm it takes
   list<int> new_uses{};       // by new node: how often the old nodes that became it are used
 
   constexpr explicit relaxer(graph const& graph_) : constant_elements(graph_), prints(graph_) {
@@ -59,7 +59,8 @@ struct relaxer : constant_elements {
     c.op = &constant_handle, c.out = {m.type, {}}, c.value = kernel::converted(m.type, x);
     return add(c, nullptr, operator_class::constant);
   }
-  /// `by` times a new node that has the shape of `nd`; `deep`: through so many sums with numbers.
+  /// Returns `by` times a new node that has the shape of `nd`. Moves the factor through at most `deep` nested sums with
+  /// numbers.
   constexpr int scaled(node const& nd, int n, double by, int deep = 8) {
     multiple const m = factored(n);
     if (m.by != 1 && at(m.of).out == nd.out && is_moderate(by * m.by)) n = m.of, by *= m.by;
@@ -101,7 +102,8 @@ struct relaxer : constant_elements {
     table[s] = static_cast<int>(seen.size()), filled.push_back(s);
     seen.push_back({f.value, scale, n});
   }
-  /// An exponential that another value is a multiple of, by an input: that value and one operation more; -1 for none.
+  /// Returns an exponential as a known value times or divided by an input, if the two differ by such a factor. This
+  /// costs one operation instead of an exponential. -1 if there is none.
   constexpr int known_multiple(node const& nd, fingerprint const& f) {
     for (int k : inputs) {
       int const by = w.now[static_cast<std::size_t>(k)];
@@ -120,8 +122,9 @@ struct relaxer : constant_elements {
     }
     return -1;
   }
-  /// The exponent of e^(-x^2) as the derivative of erf(x) writes it, whose kernel has that exponential then; `in` when
-  /// there is no such erf, and where the square would be less exact: of a root, or in the place of what is no product.
+  /// Returns the exponent of e^(-x^2) in the form that the derivative of erf(x) uses, since the kernel of erf then
+  /// shares the exponential. Returns `in` if there is no such erf, or if the square would be less exact: if x is a
+  /// root, or if the exponent is no product.
   constexpr int exponent_of_erf(node const& nd, fingerprint const& f, int in) {
     if (operator_class const k = kind(factored(in).of); k != operator_class::mul && k != operator_class::div) return in;
     for (int k : erfs) {
@@ -148,7 +151,7 @@ struct relaxer : constant_elements {
       return pair(div_, operator_class::div, nd, input(b, 1), input(b, 0));
     return pair(div_, operator_class::div, nd, a, b);
   }
-  /// Numbers out of products, quotients and sums; -1 for none.
+  /// Moves numbers out of products, quotients and sums; -1 if there are none.
   constexpr int outwards(node const& nd, operator_class k, int const* in, fingerprint const& f) {
     if (k == operator_class::neg) return scaled(nd, in[0], -1);
     auto whole = [&](int e) { return is_number(in[1 - e]) && at(in[e]).out == nd.out; }; // the other one is a number
@@ -212,7 +215,7 @@ struct relaxer : constant_elements {
   }
 };
 
-/// `relax` of a graph that is optimized already.
+/// Applies `relax` to a graph that is already optimized.
 template <class Mul = mul_t, class Div = div_t, class Add = add_t, class Sub = sub_t, class Neg = neg_t,
           class Expand = expand_t>
 constexpr graph relaxed(graph const& g) {
@@ -228,13 +231,14 @@ constexpr graph relaxed(graph const& g) {
 }
 } // namespace detail
 
-/// Simplifies as real arithmetic does: see `fast_math`. Values that are multiples of one another, as functions of the
-/// inputs, are computed once
-/// (`fingerprint.hpp`); what is zero or a number becomes one; numbers move out of products, quotients and sums to where
-/// they are least work; what several values are divided by is inverted once. Expected constant work per node. Graphs
-/// that write into their arguments are optimized only: a result that is an argument would be read after the write. The
-/// result is for values alone (`purpose::values`). A template, so that units which do not fuse know nothing of the
-/// operators it writes with.
+/// Simplifies a graph by the rules of real arithmetic: see `fast_math`. Values that are multiples of one another, as
+/// functions of the inputs, are computed once (`fingerprint.hpp`). Values that are always zero or a number become
+/// constants. Numbers move out of products, quotients and sums to where they cost least. A value that divides several
+/// others is inverted once.
+///
+/// Expected work per node is constant. Graphs that write into their arguments are only optimized, because a result that
+/// is an argument would be read after the write. The result is for values alone (`purpose::values`). A template, so
+/// that units which do not fuse do not depend on the operators that it writes.
 template <class Mul = mul_t>
 constexpr graph relax(graph const& g) {
   graph const ready = optimize(g, purpose::values);

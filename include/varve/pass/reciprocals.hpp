@@ -5,10 +5,10 @@
 
 namespace varve {
 namespace detail {
-/// State of `share_reciprocals`.
+/// The state of `share_reciprocals`.
 struct reciprocals : constant_elements {
   op_handle const* mul_;
-  list<int> of; // by new node: how often it divides; then ~ of the node that is its reciprocal
+  list<int> of; // by old node: number of divisions by it; then ~ of the new node that is its reciprocal
 
   constexpr reciprocals(graph const& graph_, op_handle const* mul)
       : constant_elements(graph_), mul_(mul), of(graph_.nodes.size(), 0) {
@@ -51,8 +51,8 @@ struct reciprocals : constant_elements {
 };
 } // namespace detail
 
-/// Where several values are divided by one, or more elements than divide, they are multiplied by its reciprocal, which
-/// is computed once: a rounding more. One visit per node.
+/// Replaces divisions by multiplications with a reciprocal that is computed once. It applies if one value divides
+/// several others, or if the divisor has fewer elements than the quotient. It adds one rounding. One visit per node.
 template <class Mul = mul_t>
 constexpr graph share_reciprocals(graph const& g) {
   detail::reciprocals r(g, &handle<Mul>);

@@ -4,9 +4,9 @@
 #include <cstdint>
 
 /// @file
-/// Arithmetic modulo two primes, `p = 2 q + 1`: values modulo p and exponents modulo q. The powers of a square modulo p
-/// are as many as there are exponents modulo q, so that e^(a + b) = e^a e^b and e^(log x) = x hold for residues as they
-/// do for numbers.
+/// Arithmetic modulo two primes, `p = 2 q + 1`: values modulo p and exponents modulo q. A square modulo p has as many
+/// powers as there are exponents modulo q. Therefore e^(a + b) = e^a e^b and e^(log x) = x hold for residues as they do
+/// for numbers.
 namespace varve::residue {
 
 __extension__ typedef unsigned __int128 product;
@@ -32,10 +32,10 @@ constexpr std::uint64_t power(std::uint64_t x, std::uint64_t n) {
     if (n & 1) r = static_cast<std::uint64_t>(product{r} * x % M);
   return r;
 }
-/// What stands for e: the square of a number drawn at random, since e is a root of no polynomial that programs write
-/// down, as 4 would be.
+/// The residue that stands for e: the square of a random number. A simple square such as 4 is a root of polynomials
+/// that programs contain; e is not.
 inline constexpr std::uint64_t base = times<p>(1397604287562718849u, 1397604287562718849u);
-/// 1 / x, by Euclid; 0 for 0.
+/// Returns 1 / x by Euclid's algorithm; 0 for 0.
 template <std::uint64_t M>
 constexpr std::uint64_t inverse(std::uint64_t x) {
   std::int64_t a = static_cast<std::int64_t>(x), b = static_cast<std::int64_t>(M), s = 1, t = 0; // a = s x, b = t x
@@ -45,8 +45,8 @@ constexpr std::uint64_t inverse(std::uint64_t x) {
   }
   return a == 0 ? 0 : static_cast<std::uint64_t>(s < 0 ? s + static_cast<std::int64_t>(M) : s);
 }
-/// A number, to 40 bits: products of constants that are equal but for rounding have one residue. Infinities and NaN
-/// have none.
+/// Returns the residue of a number, rounded to 40 bits, so that products of constants that differ by rounding only have
+/// the same residue. Infinities and NaN have none.
 template <std::uint64_t M>
 constexpr std::uint64_t of(double x) {
   if (x == 0) return 0;
@@ -59,7 +59,7 @@ constexpr std::uint64_t of(double x) {
   std::uint64_t const r = times<M>(mantissa, scale);
   return x < 0 ? minus<M>(0, r) : r;
 }
-/// A number that looks random, made of two (SplitMix64).
+/// Returns a pseudorandom number derived from two numbers (SplitMix64).
 constexpr std::uint64_t mixed(std::uint64_t seed, std::uint64_t x) {
   std::uint64_t z = (seed ^ (x + 0x9E3779B97F4A7C15u + (seed << 6) + (seed >> 2))) + 0x9E3779B97F4A7C15u;
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;

@@ -5,8 +5,8 @@
 
 namespace varve::detail {
 
-/// The node in whose memory a node lies, through calls whose functions give what they were given: of two branches
-/// through the first that does. (A loop gives no operand.)
+/// Returns the node in whose memory a node is, through calls whose functions return an operand. Of several functions
+/// the first that does so counts. (A loop returns no operand.)
 constexpr int memory_through_calls(graph const& g, int n) {
   for (;;) {
     n = memory_of(g, n);
@@ -24,8 +24,8 @@ constexpr int memory_through_calls(graph const& g, int n) {
     n = g.edges[call->first + passed];
   }
 }
-/// The graph `now`, into which passes made `g`, with copies of results that lay in memory of their own, and do not any
-/// more: a clone that became its operand, or two equal results that became one.
+/// Returns the graph `now`, into which passes turned `g`, with copies of results that had separate memory in `g` and no
+/// longer do. Examples are a clone that became its operand, and two equal results that became one.
 constexpr graph results_apart(graph const& g, graph const& now) {
   auto const at = [](int k) { return static_cast<std::size_t>(k); };
   region const was = g.regions[0], is = now.regions[0];
@@ -33,14 +33,14 @@ constexpr graph results_apart(graph const& g, graph const& now) {
   auto const after = [&](int k) { return memory_through_calls(now, now.results[at(is.result_first + k)]); };
   list<int> copied;
   for (int k = 0; k < is.result_count; ++k) {
-    int first = 0; // of the results that lie there now: it may stay
+    int first = 0; // the first of the results in this memory may stay
     while (after(first) != after(k)) ++first;
     bool const in_argument = now.nodes[at(after(k))].op->kind == op_kind::placeholder,
                was_in_argument = g.nodes[at(before(k))].op->kind == op_kind::placeholder;
     if (in_argument ? !was_in_argument : before(k) != before(first)) copied.push_back(k);
   }
   if (copied.empty()) return now;
-  auto const copied_before = [&](int k) { // of a result that is given twice the copy is one
+  auto const copied_before = [&](int k) { // a result that is returned twice is copied once
     for (int c = 0; copied[c] != k; ++c)
       if (now.results[at(is.result_first + copied[c])] == now.results[at(is.result_first + k)] &&
           before(copied[c]) == before(k))

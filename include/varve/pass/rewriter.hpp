@@ -4,12 +4,12 @@
 
 namespace varve {
 
-/// What a pass makes a graph for: to be differentiated too (`interpret` under `grad`), or for its values alone, as what
-/// is planned and fused.
+/// The purpose for which a pass makes a graph: to be differentiated too (`interpret` under `grad`), or for its values
+/// alone, as for planning and fusing.
 enum class purpose : unsigned char { derivatives, values };
 
-/// The frame of every pass: copies a graph region by region and node by node into `to`; `now[n]` is the new number of
-/// node `n`, -1 when it was dropped.
+/// The frame of every pass. It copies a graph region by region and node by node into `to`. `now[n]` is the new number
+/// of node `n`, or -1 if it was dropped.
 struct rewriter {
   graph const& from;
   graph to{};
@@ -25,9 +25,9 @@ struct rewriter {
   }
   rewriter(rewriter const&) = delete;
   rewriter& operator=(rewriter const&) = delete;
-  /// Number of the `k`-th operand of an old node in the new graph.
+  /// Returns the number of the `k`-th operand of an old node in the new graph.
   constexpr int operand(node const& n, int k) const { return numbers[edges[n.first + k]]; }
-  /// Appends `n` with operands given as new numbers. The elements of an array constant are in `to` already.
+  /// Appends `n` with operands given as new numbers. The elements of an array constant must be in `to` already.
   constexpr int append(node const& n, int const* in) {
     to.nodes.push_back(n);
     node& mine = to.nodes.back();
@@ -45,7 +45,8 @@ struct rewriter {
     if (is_array_constant(mine)) detail::take_constants(to, from, mine);
     return static_cast<int>(to.nodes.size()) - 1;
   }
-  /// One region, which becomes the next one: `start()`, whose nodes are of it, and `each` of its nodes.
+  /// Copies one region, which becomes the next one of `to`. Calls `start()`, whose nodes belong to it, then `each(n)`
+  /// for each of its nodes.
   template <class Each, class Start>
   constexpr void copy_region(region r, Each const& each, Start const& start) {
     int const first = static_cast<int>(to.nodes.size()), result = static_cast<int>(to.results.size());
@@ -56,8 +57,8 @@ struct rewriter {
     r.node_first = first, r.node_count = static_cast<int>(to.nodes.size()) - first, r.result_first = result;
     to.regions.push_back(r);
   }
-  /// Calls `each(old number)`, which returns a new number or -1, for every node of every region; `start()` at the
-  /// beginning of a region.
+  /// Calls `each(old number)`, which returns a new number or -1, for every node of every region, and `start()` at the
+  /// beginning of each region.
   template <class Each, class Start>
   constexpr graph run(Each each, Start start) {
     for (region const& r : from.regions) { copy_region(r, each, start); }

@@ -22,8 +22,8 @@ public:
 
 private:
   graph const& g_;
-  list<int> home_;  // of the regions: the one that stands for it
-  list<char> used_; // ... is it called?
+  list<int> home_;  // of the regions: the region that replaces it
+  list<char> used_; // of the regions: true if it is called
 
   constexpr node const& at(int n) const { return g_.nodes[static_cast<std::size_t>(n)]; }
   constexpr region const& region_at(int r) const { return g_.regions[static_cast<std::size_t>(r)]; }
@@ -43,7 +43,7 @@ private:
     for (int k = 0; same && k < a.count; ++k) same = a[k] == b[k];
     return same;
   }
-  /// Two nodes at one place of two functions.
+  /// True if two nodes at the same place of two functions are equal.
   constexpr bool same_node(node const& a, node const& b, int from_a, int from_b) const {
     if (a.op != b.op || a.count != b.count || a.regions_count != b.regions_count || a.function != b.function ||
         a.mode != b.mode || a.text != b.text || a.out.type != b.out.type || !(a.out.sizes == b.out.sizes) ||
@@ -73,7 +73,7 @@ private:
     return x.op->kind == op_kind::constant && y.op->kind == op_kind::constant && x.out.sizes.n == 0 &&
            y.out.sizes.n == 0 && x.value == y.value && same_attributes(a.at, b.at);
   }
-  /// The last of the functions that are equal stands for them, since a function lies behind its callers.
+  /// Chooses the last of several equal functions to replace the others, since a function must come after its callers.
   constexpr void find_home(int n) {
     node const& nd = at(n);
     for (int later = static_cast<int>(g_.nodes.size()) - 1; later > n; --later) {
@@ -116,8 +116,9 @@ private:
 };
 } // namespace detail
 
-/// The same graph in which calls of one name whose functions are equal share one (`op_handle::shares_region`:
-/// `invoke_subgraph`); functions that nobody calls are gone. Quadratic in such calls.
+/// Returns the same graph in which calls of the same name with equal functions share one function
+/// (`op_handle::shares_region`: `invoke_subgraph`). Functions that are not called are dropped. Quadratic in the number
+/// of such calls.
 constexpr graph share_regions(graph const& g) {
   for (node const& n : g.nodes)
     if (n.op->shares_region) {

@@ -5,13 +5,13 @@
 namespace varve {
 
 namespace detail {
-/// Is a call given the state of the generator, though its function draws nothing?
+/// True if a call receives the state of the generator although its function draws nothing.
 constexpr bool needs_no_state(graph const& g, node const& n) {
   bool needless = n.op->draws_from_state && g.nodes[g.edges[n.first]].out.sizes.n > 0;
   for (int k = 0; needless && k < n.regions_count; ++k) needless = !draws(g, n.regions_first + k, true);
   return needless;
 }
-/// The nodes that tell the state of the generator to nobody but such calls.
+/// Marks the nodes whose state of the generator is used by such calls only.
 constexpr list<char> unread_states(graph const& g) {
   list<char> unread(g.nodes.size(), 0);
   for (std::size_t n = 0; n < g.nodes.size(); ++n)
@@ -23,8 +23,8 @@ constexpr list<char> unread_states(graph const& g) {
 }
 } // namespace detail
 
-/// The same program in which calls whose functions draw no random numbers are not given the state of the generator, but
-/// a number (`wrap_activation_checkpoint`). Linear in the nodes, for each depth of functions in functions.
+/// Returns the same program in which calls whose functions draw no random numbers receive a number instead of the state
+/// of the generator (`wrap_activation_checkpoint`). Linear in the nodes, for each nesting depth of functions.
 constexpr graph without_unread_states(graph const& g) {
   bool any = false;
   for (node const& n : g.nodes) any = any || (n.op->draws_from_state && detail::needs_no_state(g, n));

@@ -9,26 +9,27 @@
 #include <bit>
 
 /// @file
-/// What becomes of unit vectors when their axis is unrolled: ones fold away, and equal values merge. Products with 0
-/// stay, since they are NaN for infinite partial derivatives; `fast_math` drops them.
+/// Unrolling the axis of unit vectors lets ones fold away and equal values merge. Products with 0 stay, since they are
+/// NaN for infinite partial derivatives; `fast_math` drops them.
 namespace varve {
 namespace detail {
 
-/// State of `unroll_axes`: of each old node that has unrolled axes a piece per index of them, in row-major order.
+/// The state of `unroll_axes`. Each old node with unrolled axes has one piece per index of these axes, in row-major
+/// order.
 struct axis_unroller {
   graph const& g;
   axis_table const& axes;
   op_handle const *cat, *expand;
   rewriter w;
   list<int> begin{}, pieces{};
-  list<char> whole{}; // results
+  list<char> whole{}; // nodes that are results
 
   constexpr axis_unroller(axis_table const& axes_, op_handle const* cat_, op_handle const* expand_)
       : g(axes_.g), axes(axes_), cat(cat_), expand(expand_), w(axes_.g) {
     begin.assign(g.nodes.size(), 0), whole.assign(g.nodes.size(), 0);
     for (int r : g.results) whole[r] = 1;
   }
-  /// The node at `index`, of which the entries of unrolled axes are read.
+  /// Returns the piece of a node at `index`; only the entries of unrolled axes are read.
   constexpr int piece(int n, dims const& index) const {
     dims const& s = axes.sizes(n);
     index_t at = 0;
@@ -46,7 +47,7 @@ struct axis_unroller {
     e.op = expand, e.out = m, e.at = attributes(m.sizes), e.count = 1;
     return w.append(e, &number);
   }
-  /// What an array constant holds there.
+  /// Writes the part of an array constant at `index` as a constant.
   constexpr int table(node const& nd, meta const& m, dims const& index) {
     dims const stride = contiguous_strides(nd.out.sizes), own = contiguous_strides(m.sizes);
     list<double> all;
@@ -93,7 +94,7 @@ struct axis_unroller {
     if (k == operator_class::slice_backward) nd.at = attributes(nd.out.sizes, nd.at[1]);
     return w.append(nd, in.data());
   }
-  /// Values [first, last) one after the other along an axis: a balanced tree.
+  /// Returns values [first, last) concatenated along an axis, by a balanced tree of `cat`s.
   constexpr int together(int const* values, index_t first, index_t last, int axis) {
     if (last - first == 1) return values[first];
     index_t const middle = first + (last - first) / 2;
@@ -138,7 +139,7 @@ struct axis_unroller {
     return w.run([&](int n) { return visit(n); }, [] {});
   }
 };
-/// Is there an array constant or a row of numbers with a short axis?
+/// True if there is an array constant or an `arange` with a short axis.
 constexpr bool may_unroll(graph const& g) {
   for (node const& n : g.nodes)
     if (n.out.sizes.n > 0 && (n.op->kind == op_kind::constant || n.op->kind == op_kind::factory))
@@ -148,10 +149,10 @@ constexpr bool may_unroll(graph const& g) {
 }
 } // namespace detail
 
-/// Unrolls the short axes that begin in constants (`axis_table`): each index becomes a value of its own, which is
-/// computed beside those of the other indices in one loop, and folds where the constants, such as unit vectors, are 0
-/// and 1. Results are put together by `cat`, which planning writes in place. Of optimized graphs; one visit per node
-/// and index. A template, so that units which do not fuse know nothing of `cat`.
+/// Unrolls the short axes that begin in constants (`axis_table`). Each index becomes a separate value, and one loop
+/// computes the values of all indices. They fold where the constants, such as unit vectors, are 0 and 1. Results are
+/// concatenated by `cat`, which planning writes in place. The graph must be optimized. One visit per node and index. A
+/// template, so that units which do not fuse do not depend on `cat`.
 template <class Cat = cat_t, class Expand = expand_t>
 constexpr void unroll_axes(graph& g) {
   if (!detail::may_unroll(g)) return;

@@ -11,14 +11,14 @@
 
 namespace varve {
 
-/// The same graph as the tracer of static values would have written it, which is what planning expects: every
-/// conversion of an elementwise operator's operands is a `to` (tensors convert inside of their operators, so that
-/// `make_fx` records none), and what `full` makes is a number that is expanded. Linear in the nodes. (A template only
-/// to cost nothing unless used.)
+/// Returns the same graph in the form in which the tracer of static values writes it, as planning expects. Each
+/// conversion of an operand of an elementwise operator becomes a `to`. (Tensors convert inside of their operators, so
+/// that `make_fx` records none.) `full` becomes a number that is expanded. Linear in the nodes. (A template, so that it
+/// costs nothing unless used.)
 template <class = void>
 graph as_traced(graph const& g) {
   rewriter w(g);
-  list<char> number(g.nodes.size(), 0); // plain numbers, and what was computed of them alone
+  list<char> number(g.nodes.size(), 0); // plain numbers, and values computed from them alone
   auto write = [&](op_handle const* op, attributes const& at, meta const& out, int in) {
     node nd;
     nd.op = op, nd.at = at, nd.out = out, nd.count = 1;
@@ -37,7 +37,7 @@ graph as_traced(graph const& g) {
       int const v = converted(w.operand(nd, 0), nd.out.type);
       return nd.out.sizes.n ? write(&handle<expand_t>, attributes(nd.out.sizes), nd.out, v) : v;
     }
-    if (identify(*nd.op) == operator_class::cond) { // the predicate is a truth value, whatever it was on tensors
+    if (identify(*nd.op) == operator_class::cond) { // the predicate becomes bool, whatever its dtype on tensors was
       list<int> in;
       for (int k = 0; k < nd.count; ++k) in.push_back(k ? w.operand(nd, k) : converted(w.operand(nd, 0), dtype::bool_));
       return w.append(nd, in.data());
@@ -56,7 +56,7 @@ graph as_traced(graph const& g) {
       x[k - conditions] = g.nodes[from].out;
       x[k - conditions].number = number[from] != 0;
     }
-    dtype type = nd.out.type; // of comparisons it says nothing
+    dtype type = nd.out.type; // that of comparisons is always bool
     if (type == dtype::bool_) type = nd.count - conditions == 2 ? result_type(x[0], x[1]) : x[0].type;
     int in[4];
     for (int k = 0; k < nd.count; ++k) in[k] = converted(w.operand(nd, k), k < conditions ? dtype::bool_ : type);

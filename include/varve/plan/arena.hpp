@@ -4,12 +4,13 @@
 
 namespace varve::loop {
 
-/// The stages during which a buffer holds something, and its place.
+/// The stages during which a buffer contains something, and its place in the arena.
 struct life {
   int from = -1, to = -1;
   index_t begin = 0, end = 0;
 };
-/// When the buffers of a program live. `when`: number of each stage, where several count as one.
+/// Returns the lifetimes of the buffers of a program. `when` is the number of each stage; several stages may count as
+/// one.
 constexpr list<life> lifetimes(program const& p, list<int> const& when = {}) {
   list<life> lives(p.buffers.size(), life{});
   auto touch = [&](int b, int s) {
@@ -45,8 +46,8 @@ constexpr list<life> lifetimes(program const& p, list<int> const& when = {}) {
   return lives;
 }
 
-/// Leaves out what is stored in temporaries that nothing reads: a value is kept for others that a later decision of the
-/// planner computes beside it.
+/// Removes stores into temporaries that are never read. A value may have been kept for other loops in which the planner
+/// later decided to recompute it.
 constexpr void drop_unread(program& p) {
   list<char> read(p.buffers.size(), 0);
   auto mark = [&](int b) {
@@ -80,18 +81,18 @@ constexpr void drop_unread(program& p) {
       bool const needed = s.kind != sink_kind::store || p.buffers[static_cast<std::size_t>(to)].where != place::arena ||
                           read[static_cast<std::size_t>(to)];
       if (needed || (kept == 0 && k + 1 == b.sink_count))
-        p.sinks[static_cast<std::size_t>(b.sink_first + kept++)] = s; // a loop leaves something
+        p.sinks[static_cast<std::size_t>(b.sink_first + kept++)] = s; // a loop must have at least one sink
     }
     b.sink_count = kept;
   }
 }
 
-/// Places the temporaries of a program in one arena: two buffers share bytes when their lifetimes, in stages (`when`,
-/// see there), do not meet.
+/// Places the temporaries of a program in one arena. Two buffers may share bytes if their lifetimes, in stages, do not
+/// overlap. `when` is as for `lifetimes`.
 constexpr void place_in_arena(program& p, list<int> const& when = {}) {
   list<life> lives = lifetimes(p, when);
   p.workspace = 0;
-  list<int> placed; // by address: the lowest gap is found in one pass
+  list<int> placed; // by address, so that the lowest gap is found in one pass
   placed.reserve(p.buffers.size());
   int before = -1; // the buffer placed last
   std::ptrdiff_t place_of_before = 0;
@@ -103,12 +104,13 @@ constexpr void place_in_arena(program& p, list<int> const& when = {}) {
     if (b.where != place::arena || mine.from < 0) continue;
     index_t const bytes = b.elements * itemsize(b.type), unit = bytes >= 64 ? 64 : 16;
     b.number = 0;
-    if (bytes == 0) continue; // nothing fits anywhere, and says of no place that it is taken
+    if (bytes == 0) continue; // an empty buffer fits anywhere and occupies nothing
     index_t begin = 0;
     int const from = mine.from, to = mine.to, *const last = placed.data() + placed.size();
     int const* o = placed.data();
     if (before >= 0 && all[before].from == from && all[before].to == to &&
-        bytes >= all[before].end - all[before].begin && unit == unit_before) { // one as long-lived found no gap below
+        // one with the same lifetime found no gap below
+        bytes >= all[before].end - all[before].begin && unit == unit_before) {
       begin = (all[before].end + unit - 1) / unit * unit;
       o += place_of_before + 1;
     }

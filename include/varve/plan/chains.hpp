@@ -4,12 +4,12 @@
 
 namespace varve::loop {
 
-/// Joins calls of a block into chains, in which each takes what the one before it has left in registers. Calls that
-/// depend on one another in no other way change places for that. Linear in the steps.
+/// A maker of chains from calls of a block. In a chain each call finds the result of the previous one in registers. For
+/// this, calls that do not depend on one another may change places. Linear in the steps.
 template <class Kernels>
 class chain_maker {
 public:
-  /// The steps with chains, of those whose results are `needed` (2: and are numbers).
+  /// Returns the steps with chains, made from the steps whose results are `needed` (2: and are numbers).
   static constexpr list<block_step> joined(list<block_step> const& steps, list<char> const& needed, Kernels& kernels) {
     chain_maker m(steps, needed, kernels);
     for (int k = 0; k < static_cast<int>(steps.size()); ++k)
@@ -20,19 +20,19 @@ public:
 
 private:
   static constexpr int most_open = 4;
-  /// Calls that will be one chain: none of them is among the steps yet, nor what needs one of them.
+  /// Calls that will form one chain. Neither they nor steps that need one of them are written yet.
   struct open_chain {
     int calls[most_links - 1]; // the first one takes two links
     int count;
     int number;
-    int singles; // operands of one element, for which a chain has some room
+    int singles; // operands of one element, of which a chain has a limited number
   };
   list<block_step> const& steps_;
   list<char> const& needed_;
   Kernels& kernels_;
   list<block_step> made_{};
-  list<int> chain_of_; // the number of the chain that a value is made in
-  list<int> call_of_;  // ... and its call
+  list<int> chain_of_; // the number of the chain in which a value is made
+  list<int> call_of_;  // the call by which a value is made
   open_chain open_[most_open]{};
   int count_ = 0, numbers_ = 0;
   int header_ = -1, singles_ = 0; // of the last chain
@@ -43,7 +43,7 @@ private:
     chain_of_.assign(values, -1), call_of_.assign(values, -1);
     made_.reserve(steps.size() + steps.size() / 2);
   }
-  /// A chain of one call is that call.
+  /// Returns the steps in which each chain of a single call is that call.
   constexpr list<block_step> with_calls() const {
     list<block_step> r;
     for (int k = 0; k < static_cast<int>(made_.size()); ++k) {
@@ -103,7 +103,7 @@ private:
       held = s.out;
     }
   }
-  /// Goes on with the chain that the steps end with, if there is room for more, or begins another one.
+  /// Extends the chain at the end of the steps if it has enough room; otherwise begins another one.
   constexpr void begin(dtype type, int links, int singles) {
     bool goes_on = header_ >= 0 && header_ + 1 + made_[header_].count == static_cast<int>(made_.size()) &&
                    made_[header_].type == type && made_[header_].count + links <= most_links &&
@@ -114,7 +114,7 @@ private:
     }
     made_[header_].count += links, singles_ += singles;
   }
-  /// A link with these operands of a call.
+  /// Writes a link for a call, with operands `a` and `b` of the call.
   constexpr void link(block_step const& s, int out, chain_op op, int a = -1, int b = -1) {
     block_step l{block_step::kind::link, s.type, false, -1, out, -1, 0, {}, 0, op, 0};
     for (int q : {a, b}) {
@@ -124,7 +124,7 @@ private:
     }
     made_.push_back(l);
   }
-  /// A call that finds an operand in registers.
+  /// Writes the link for a call with one operand in registers.
   constexpr void continued(block_step const& s, int held) {
     bool const first = s.in[0] == held, second = s.in[1] == held;
     int const other = first ? 1 : 0;

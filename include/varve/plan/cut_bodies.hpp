@@ -5,28 +5,28 @@
 #include <varve/plan/program.hpp>
 
 /// @file
-/// Long loop bodies in blocks. Compilers need more than linear time for a function of thousands of operations, so a
-/// long body becomes a row of functions of equal length; what one of them computes for another passes through memory,
-/// in places that are used again when their value has died. Kernels of many operations, such as `exp`, are functions
-/// that all blocks call: they would fill the instruction cache, and take the compiler's time.
+/// Cuts long loop bodies into blocks. Compilers need more than linear time for a function of thousands of operations.
+/// Therefore a long body becomes a sequence of functions of equal length. Values that one function computes for another
+/// pass through memory, in places that are reused after their last use. Kernels of many operations, such as `exp`, are
+/// functions that all blocks call. Inlined, they would fill the instruction cache and take compile time.
 ///
 /// A body of more than 512 steps, where operators such as `exp` count as 8, is cut into blocks of 64. A body that stays
-/// whole calls such kernels where it has more than 16 of them. The functions are written by `emit/blocks.hpp`, and
-/// stages by `emit/stages.hpp`: more than 64 stages are functions of 16, more than 128 sinks (32 of a body in blocks)
-/// functions of 32, or one loop over a table when they are alike. What such a body computes before its innermost loop
-/// are functions of 64 steps, too. `bench/growth` measures what a node costs the compiler.
+/// whole calls such kernels if it has more than 16 of them. `emit/blocks.hpp` writes the functions of blocks and
+/// `emit/stages.hpp` those of stages. More than 64 stages become functions of 16. More than 128 sinks (32 in a body
+/// with blocks) become functions of 32, or one loop over a table if they are alike. The steps that such a body computes
+/// before its innermost loop become functions of 64 steps, too. `bench/growth` measures the compile time per node.
 namespace varve::loop {
 
-/// Steps of a block, and of a body that stays whole: usual programs are far below. An operator whose kernel has many
-/// operations counts as `long_step` of them.
+/// Steps of a block, and of a body that stays whole, which is far more than usual programs have. An operator whose
+/// kernel has many operations counts as `long_step` steps.
 inline constexpr int block_steps = 64, whole_body = 512, long_step = 8;
-/// Long operators that a body inlines. More of them are calls: each inlined one takes the compiler up to 0.03 s, and
-/// registers saved around a call cost little beside its work.
+/// Long operators that a body inlines. If there are more, they are called: each inlined one takes up to 0.03 s of
+/// compile time, and saving registers around a call costs little compared with its work.
 inline constexpr int inlined_operators = 16;
 
 namespace detail {
-/// Tells operators whose kernels have many operations, such as `exp`, from those of one or two. Asks each operator
-/// once.
+/// A test that distinguishes operators whose kernels have many operations, such as `exp`, from those of one or two.
+/// Each operator is looked up once.
 class long_operators {
 public:
   constexpr bool contains(step const& s) {
@@ -47,7 +47,7 @@ private:
 /// Calls `f(slot&)` for all operands of a step.
 template <class F>
 constexpr void for_each_operand(program& p, step& s, F f) {
-  if (s.kind == step_kind::none) return; // nothing of it is left
+  if (s.kind == step_kind::none) return; // the step is unused
   if (s.kind == step_kind::fma || s.kind == step_kind::fnma) {
     for (int k = 0; k < s.count; ++k) f(s.in[k]);
     return;
@@ -67,7 +67,7 @@ constexpr void for_each_long(Steps* first, body const& b, F f) {
 }
 } // namespace detail
 
-/// Is a body compiled as a whole? Long ones are cut into blocks.
+/// True if a body is compiled as a whole; longer ones are cut into blocks.
 constexpr bool stays_whole(program const& p, body const& b) {
   if (b.step_count > whole_body || b.step_count * long_step <= whole_body) return b.step_count <= whole_body;
   int steps = b.step_count;
@@ -76,19 +76,19 @@ constexpr bool stays_whole(program const& p, body const& b) {
 }
 
 namespace detail {
-/// Cuts one body. Slots become numbers within the block; values of other blocks are found behind those computed before
-/// the innermost loop.
+/// The cutter of one body. Slots become numbers within the block. Values of other blocks are stored after those
+/// computed before the innermost loop.
 struct cutter {
   program& p;
   body& b;
   list<int> block_of{}, last{},
-      kept{}; // of a step: its block, the last step of another block that uses it (none: -1), its place in memory (-1)
+      kept{}; // of a step: its block, the last step of another block that uses it or -1, its place in memory or -1
   long_operators is_long{};
 
   constexpr void find_blocks() {
     int const records = b.type == lane::f32 ? fields_at_once<float> : fields_at_once<double>;
     b.block_first = static_cast<int>(p.blocks.size());
-    int together = 0; // steps that may not be parted from the one before
+    int together = 0; // number of steps that must stay with the one before
     for (int k = 0; k < b.step_count; ++k) {
       if (k == 0 || (together <= 0 && k - (p.blocks.back().first - b.step_first) >= block_steps))
         p.blocks.push_back({b.step_first + k, 0});
@@ -109,14 +109,14 @@ struct cutter {
       if (p.sinks[k].product && p.sinks[k].b >= 0) last[p.sinks[k].b] = b.step_count;
     }
   }
-  /// Gives every value that leaves its block a place, until the last step of another block that uses it.
+  /// Assigns a place to every value that leaves its block, until the last step of another block that uses it.
   constexpr void find_places() {
     kept.assign(static_cast<std::size_t>(b.step_count), -1);
     list<int> ending(static_cast<std::size_t>(b.step_count) + 1, -1), next(static_cast<std::size_t>(b.step_count), -1),
         free;
     for (int k = 0; k < b.step_count; ++k) {
       for (int ended = ending[k]; ended >= 0; ended = next[ended])
-        free.push_back(kept[ended]); // read by this step, before it writes
+        free.push_back(kept[ended]); // read by this step before it writes
       if (last[k] < 0) continue;
       if (free.empty()) free.push_back(b.kept++);
       kept[k] = free.back();
@@ -148,7 +148,7 @@ struct cutter {
 } // namespace detail
 
 namespace detail {
-/// Calls the long operators of a body that stays whole, where they are many.
+/// Turns the long operators of a body that stays whole into calls if there are many.
 constexpr void call_many_apart(program& p, body const& b) {
   if (b.step_count <= inlined_operators) return;
   list<step*> found;
@@ -158,8 +158,8 @@ constexpr void call_many_apart(program& p, body const& b) {
 }
 } // namespace detail
 
-/// Cuts the long bodies of a program into blocks; of others, calls long operators that are many. Linear in the number
-/// of steps and operands.
+/// Cuts the long bodies of a program into blocks, and turns long operators of other bodies into calls if there are
+/// many. Linear in the number of steps and operands.
 constexpr void cut_long_bodies(program& p) {
   for (body& b : p.bodies)
     if (!b.ordered && !stays_whole(p, b)) b.paired = false, detail::cutter{p, b}.run();

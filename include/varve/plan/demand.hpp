@@ -8,12 +8,12 @@ namespace varve::loop {
 struct member {
   int node;
   int copy_to;        // result buffer of a copy, -1 for the node's own
-  index_t offset = 0; // where the copy begins in it
-  dims strides{};     // and how it goes on, per axis of the node
+  index_t offset = 0; // where the copy begins in its buffer
+  dims strides{};     // the strides of the copy, per axis of the node
 };
 
-/// Splits a copy of a `cat` nobody else needs into copies of what is put together, which then are computed in place, in
-/// one loop where they share a space. `uses` counts the users of nodes.
+/// Splits a copy of a `cat` without other users into copies of its operands. The operands are then computed in place,
+/// in one loop if they have the same iteration space. `uses` counts the users of nodes.
 constexpr void spread(graph const& g, list<operator_class> const& what, list<int> const& uses, member const& m,
                       list<member>& copies) {
   node const& nd = g.nodes[m.node];
@@ -30,7 +30,7 @@ constexpr void spread(graph const& g, list<operator_class> const& what, list<int
   } else if (uses[m.node] == 1 && k == operator_class::reshape && squeeze(sizes(operand(0))) == squeeze(nd.out.sizes)) {
     member whole{operand(0), m.copy_to, m.offset, {}};
     int at = 0;
-    for (index_t s : sizes(operand(0))) { // sizes of 1 come and go
+    for (index_t s : sizes(operand(0))) { // axes of size 1 have no counterpart
       while (s != 1 && nd.out.sizes[at] == 1) ++at;
       whole.strides.push_back(s == 1 ? extent(0) : m.strides[at++]);
     }
@@ -44,8 +44,8 @@ constexpr void spread(graph const& g, list<operator_class> const& what, list<int
   }
 }
 
-/// Demands from an unfolding what a member of a loop needs at one point of the space, and tells where it leaves its
-/// value.
+/// Demands from an unfolding what a member of a loop needs at one point of the space. Appends the roots that define
+/// where its values are stored.
 constexpr void seed(unfolding& u, role_table const& roles, list<int> const& buffer_of, member const& m,
                     list<root>& roots) {
   graph const& g = roles.g;
@@ -72,7 +72,7 @@ constexpr void seed(unfolding& u, role_table const& roles, list<int> const& buff
     int const b = roles.input(nd, 1);
     index_t const rows = s[ta ? 1 : 0], inner = s[ta ? 0 : 1], cols = g.nodes[b].out.sizes[tb ? 0 : 1];
     r.kind = sink_kind::sum, r.product = true;
-    bool const inner_first = rows > 1 ? ta : !tb; // the layout of the larger operand
+    bool const inner_first = rows > 1 ? ta : !tb; // follow the layout of the larger operand
     index_t const free = rows > 1 ? rows : cols;
     for (index_t e = 0; e < (unrolled ? free : 1); ++e) {
       axis_index const k{inner == 1 ? -1 : unrolled || inner_first || free == 1 ? 0 : 1, 0, inner == 1 ? 0 : 1};

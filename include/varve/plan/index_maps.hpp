@@ -3,10 +3,10 @@
 #include <varve/core/dims.hpp>
 
 /// @file
-/// Index maps: which element of a value a point of an iteration space takes, axis by axis.
+/// Index maps: for each axis of a value, which index a point of an iteration space reads.
 namespace varve::loop {
 
-/// Index of one axis of a value: `offset + coef * i[dim]`, or just `offset` when `dim` is -1.
+/// The index in one axis of a value: `offset + coef * i[dim]`, or just `offset` if `dim` is -1.
 struct axis_index {
   int dim;
   index_t offset, coef;
@@ -15,12 +15,12 @@ struct axis_index {
   }
 };
 
-/// Part of an iteration space.
+/// A part of an iteration space.
 struct box {
   index_t lo[max_rank]{}, hi[max_rank]{};
 };
 
-/// Sizes without the ones: what an iteration space is.
+/// Returns sizes without those that are 1; an iteration space has this form.
 constexpr dims squeeze(dims const& s) {
   dims r;
   for (int k = 0; k < s.n; ++k)
@@ -28,7 +28,7 @@ constexpr dims squeeze(dims const& s) {
   return r;
 }
 
-/// The identity map of a value of sizes `s` over the space `squeeze(s)`.
+/// Sets `m` to the identity map of a value of sizes `s` over the space `squeeze(s)`.
 constexpr void identity_map(dims const& s, axis_index* m) {
   int d = 0;
   for (int k = 0; k < s.n; ++k) {

@@ -5,10 +5,10 @@
 #include <limits>
 
 /// @file
-/// What the members of a loop leave behind, and the costs by which a loop nest chooses its form.
+/// The results that the members of a loop store, and the costs by which a loop nest chooses its form.
 namespace varve::loop {
 
-/// What a loop leaves behind, over the iteration space: `at` is the affine address in the buffer.
+/// A result of a loop over the iteration space; `at` is its affine address in the buffer.
 struct root {
   sink_kind kind = sink_kind::store;
   bool product = false, accumulate = false;
@@ -19,12 +19,13 @@ struct root {
 namespace detail {
 constexpr bool is_integer(dtype t) { return category(t) == 1; }
 
-/// Lowest register type that holds every value: floats and booleans, integers of 32 or 64 bits where there is nothing
-/// else, doubles with anything but float, or a mixture. Operands of `one_hot` beside floats are only compared with
-/// small numbers, which rounding does not make of others, and its results are 0 and 1: they fit anywhere.
+/// Returns the lowest register type that represents every value exactly. Floats and booleans need floats. Integers
+/// alone need integers of 32 or 64 bits, if all operators can compute in them. Otherwise doubles are used; if floats
+/// are among the values, they are rounded (`wide`). Operands of `one_hot` beside floats are only compared with small
+/// numbers, which rounding does not affect, and its results are 0 and 1; they fit any type.
 constexpr lane lanes_for(unfolding const& u, list<root> const& roots) {
   bool f32 = false, f64 = false, integers = false;
-  bool exact = true, narrow = true; // every operator computes in registers of integers; all fit those of int32
+  bool exact = true, narrow = true; // every operator computes in integer registers; all of these fit int32
   instance const* const all = u.all.data();
   node const* const nodes = u.f.g.nodes.data();
   operator_class const* const what_of = u.f.what;
@@ -38,7 +39,7 @@ constexpr lane lanes_for(unfolding const& u, list<root> const& roots) {
     return what_of[i.node] == operator_class::one_hot && i.as == instance::form::value &&
            nodes[i.node].out.sizes.back() < (1 << 24);
   };
-  bool any_integer = false; // of any kind: else nobody has to be asked
+  bool any_integer = false; // of any kind: otherwise no check is needed
   auto needs = [&](int k) {
     int const i = resolved(k);
     if (is_integer(type(i)) && !is_one_hot(all[i])) integers = true;
@@ -74,8 +75,7 @@ constexpr lane lanes_for(unfolding const& u, list<root> const& roots) {
   return f32 && (f64 || integers) ? lane::wide : f64 || integers ? lane::f64 : lane::f32;
 }
 
-/// The instances that are products with the other sign and that nothing but sums takes, when loops are vectorized: 1
-/// for those.
+/// Marks, if loops are vectorized, the instances that are negated products and are used by sums only.
 constexpr list<char> subtracted_products(unfolding const& u, list<root> const& roots, int const* resolved,
                                          bool vectorized) {
   list<char> r(u.all.size(), 0);
@@ -98,7 +98,8 @@ constexpr list<char> subtracted_products(unfolding const& u, list<root> const& r
   return r;
 }
 
-/// Cost of vectorizing loop `d`, per element: steps and memory accesses, with the waste of the last partial vector.
+/// Returns the cost of vectorizing loop `d`, per element: steps and memory accesses, and the waste of the last partial
+/// vector.
 constexpr double vector_cost(body const& b, list<access> const& acc, int d, int steps, int width) {
   double cost = steps;
   for (access const& a : acc)

@@ -3,8 +3,8 @@
 #include <varve/plan/loop_form.hpp>
 
 /// @file
-/// The loops of a nest: the addresses its instances and roots have over the iteration space, and from these which loops
-/// there are, in which order they run, and which of them runs in SIMD registers.
+/// The loops of a nest. The addresses of instances and roots over the iteration space determine the loops, their order,
+/// and the loop that runs in SIMD registers.
 namespace varve::loop {
 
 /// The loops that compute `roots` over `u.range`.
@@ -24,7 +24,7 @@ protected:
   int count; // of the instances
   body b = blank_body;
   list<access> accesses{};   // loads first, then sinks
-  access* address = nullptr; // where they lie, once all are there
+  access* address = nullptr; // the data of `accesses`, once it is complete
   list<int> access_numbers;
   int* access_of; // of an instance; -1: none
   int first_sink = 0, computed = 0;
@@ -42,7 +42,7 @@ protected:
   }
 
 private:
-  /// Affine addresses over the iteration space.
+  /// Computes affine addresses over the iteration space.
   constexpr void addresses(int const* buffer_of) {
     axis_index const* const maps = u.maps.data();
     for (int i = 0; i < count; ++i) {
@@ -52,7 +52,8 @@ private:
       operator_class const what = what_of[in.node];
       bool const index =
           in.as == instance::form::value && (what == operator_class::arange || what == operator_class::one_hot ||
-                                             what == operator_class::count); // else it lies in memory, by another nest
+                                             // otherwise another nest stored it in memory
+                                             what == operator_class::count);
       if (in.as == instance::form::value && !index) {
         computed += 1;
         continue;
@@ -79,13 +80,13 @@ private:
     for (root const& r : roots) accesses.push_back(r.at);
     address = accesses.data();
   }
-  /// Loops count from 0, wherever the box begins.
+  /// Makes all loops count from 0, wherever the box begins.
   constexpr void from_origin() {
     for (int d = 0; d < rank; ++d)
       if (u.range.lo[d] != 0)
         for (access& a : accesses) a.offset += a.stride[d] * u.range.lo[d];
   }
-  /// Extent 1 is dropped; adjacent loops that every access walks as one are merged.
+  /// Drops loops of extent 1, and merges adjacent loops that every access traverses as one.
   constexpr void merge_loops() {
     for (int d = 0; d < rank; ++d) {
       index_t const n = u.range.hi[d] - u.range.lo[d];
@@ -106,8 +107,8 @@ private:
     for (int d = b.rank; d < rank; ++d)
       for (access& a : accesses) a.stride[d] = 0;
   }
-  /// What all reductions keep goes outside, so that they accumulate in registers; unless that would walk a large input
-  /// in columns.
+  /// Moves loops that all reductions keep outwards, so that reductions accumulate in registers. It does not do so where
+  /// a large input would then be read in columns.
   constexpr void order_of_loops() {
     index_t volume = 1;
     for (int d = 0; d < b.rank; ++d) volume *= b.extent[d];
@@ -133,7 +134,7 @@ private:
       for (std::size_t k = 0; k < accesses.size(); ++k) address[k].stride[l] = before[k].stride[order[l]];
     }
   }
-  /// The loop that runs in SIMD registers, and how many vectors of it at once.
+  /// Chooses the loop that runs in SIMD registers, and how many of its vectors are computed at once.
   constexpr void vector_loop() {
     if (b.type != lane::wide && b.rank > 0) {
       double best = 1e300;
@@ -144,8 +145,8 @@ private:
       if (width_of(b.type) == 1) b.vector = -1;
       int sums = 0;
       for (root const& r : roots) sums += r.kind != sink_kind::store;
-      b.paired = sums > 4 || computed > 64; // long bodies: a processor sees little beyond one of them; of shorter ones,
-                                            // two cost more registers than they gain
+      b.paired = sums > 4 || computed > 64; // long bodies: one alone exceeds a processor's look-ahead; for shorter
+                                            // ones, two cost more registers than they gain
       b.unroll = sums > 4 || computed > 24 ? 1 : sums > 2 || computed > 6 ? 2 : 4; // accumulators stay in registers
     }
     if (b.type == lane::i32 && b.vector < 0) b.type = lane::i64;

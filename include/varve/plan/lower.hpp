@@ -4,10 +4,10 @@
 #include <varve/plan/loop_order.hpp>
 
 /// @file
-/// Lowering: from the instances of an unfolding to the steps of one loop nest.
+/// Lowering: turns the instances of an unfolding into the steps of one loop nest.
 namespace varve::loop {
 
-/// Writes a loop nest into a program: its steps, in the order of the nodes, and its sinks.
+/// The writer of a loop nest into a program: its steps, in the order of the nodes, and its sinks.
 class nest_writer : nest_loops {
 public:
   constexpr explicit nest_writer(unfolding const& u_, int rank_, list<root> const& roots_, int const* buffer_of,
@@ -40,14 +40,15 @@ private:
   int inner, width; // the innermost loop; elements of a register
   int at_once;      // fields of a record that are loaded together
   int access_base, step_first;
-  // One element for each instance, and below where these lists lie.
+  // Lists with one element per instance; below are pointers to their data.
   list<int> numbers_by_node, targets, ports, step_numbers;
   list<char> marks;
-  int *by_node, *resolved;          // instances in the order of the nodes; what an alias stands for
-  int *slot, *step_of;              // step_of: -1 when it has no step in the innermost loop
-  char* needed_alone;               // used by more than additions: the product itself is needed
+  int *by_node, *resolved;          // instances in the order of the nodes; the instance for which an alias stands
+  int *slot, *step_of;              // step_of: -1 if it has no step in the innermost loop
+  char* needed_alone;               // used by more than additions, so that the product itself is needed
   char const* subtracted = nullptr; // `acc -= a * b`
-  list<step> fixed{};               // do not change in the innermost loop; the varying ones are written where they stay
+  // steps that do not change in the innermost loop; the others are written to the program directly
+  list<step> fixed{};
 
   constexpr int varying() const { return static_cast<int>(p.steps.size()) - step_first; }
   constexpr void resolve_aliases() {
@@ -60,28 +61,28 @@ private:
     }
   }
 
-  // ---- products and the sums that take them
+  // ---- products and the sums that use them
   constexpr bool is_product(int i) const {
     return all[i].as == instance::form::value && what_of[all[i].node] == operator_class::mul &&
            !is_narrow(nodes[all[i].node].out.type);
   }
-  constexpr bool sums_products(instance const& in) const { // then it is a dot product
+  constexpr bool sums_products(instance const& in) const { // the sum is then a dot product
     bool all_are = b.vector >= 0 && what_of[in.node] == operator_class::sum && in.count > 1;
     for (int k = 0; k < in.count && all_are; ++k) all_are = is_product(resolved[args[in.args + k]]);
     return all_are;
   }
   constexpr int factor(int product, int k) const { return slot[resolved[args[all[product].args + k]]]; }
-  /// What a root adds up, without the sign.
+  /// Returns what a root adds up, without the sign.
   constexpr int summand(root const& r) const {
     int const a = resolved[r.a];
     return subtracted[a] ? resolved[args[all[a].args]] : a;
   }
-  /// Does a root sum up products, each multiplied where it is added?
+  /// True if a root sums products, each of which is multiplied when it is added.
   constexpr bool multiplies(root const& r) const {
     return r.kind == sink_kind::sum && !r.product && b.vector >= 0 && is_product(summand(r)) &&
            !needed_alone[summand(r)];
   }
-  /// The users of a product multiply by themselves.
+  /// Removes the step of a product whose users perform the multiplication.
   constexpr void vanish(int product) {
     if (step_of[product] >= 0 && !needed_alone[product]) p.steps[step_first + step_of[product]].kind = step_kind::none;
   }
@@ -114,7 +115,7 @@ private:
   }
 
   // ---- loads of records
-  /// Strided loads of neighbours (the fields of a record) come 16 bytes of a record at a time, which are transposed in
+  /// Loads neighbours with a stride (the fields of a record) together: 16 bytes of a record at a time, transposed in
   /// registers.
   constexpr void records(int first) {
     list<int> numbers;
@@ -155,9 +156,10 @@ private:
   }
 
   // ---- steps
-  /// Steps, in the order of the nodes; those that do not change in the innermost loop apart.
+  /// Writes the steps in the order of the nodes. Those that do not change in the innermost loop are kept separately.
   constexpr void steps() {
-    if (count > step_first) p.steps.reserve(static_cast<std::size_t>(step_first + count)); // else it doubles
+    // otherwise its capacity doubles
+    if (count > step_first) p.steps.reserve(static_cast<std::size_t>(step_first + count));
     for (int k = 0; k < count; ++k) {
       int const i = by_node[k];
       if (all[i].as == instance::form::alias || step_of[i] >= 0) continue;
@@ -206,7 +208,7 @@ private:
     else
       s.kind = step_kind::op, s.op = nd.op, s.from = nd.count ? nodes[edges[nd.first + nd.count - 1]].out.type : s.type;
   }
-  /// The operands of a value. False when one of them changes in the innermost loop.
+  /// Sets the operands of a value. Returns false if one of them changes in the innermost loop.
   constexpr bool operands(step& s, instance const& in) {
     bool invariant = true;
     auto take = [&](int a) {
@@ -227,7 +229,7 @@ private:
     }
     return invariant;
   }
-  /// a * b + c in one instruction, when the product is used in sums only.
+  /// Uses one instruction for a * b + c if the product is used in sums only.
   constexpr void multiply_and_add(step& s, instance const& in, operator_class what) {
     for (int k = 1; k >= (what == operator_class::sub ? 1 : 0); --k) {
       int const m = resolved[args[in.args + k]], other = slot[resolved[args[in.args + 1 - k]]];
@@ -239,10 +241,10 @@ private:
       break;
     }
   }
-  /// Whether a result is brought back to what its type holds, and operators that need no kernel.
+  /// Decides whether a result must wrap around in its type, and selects arithmetic that needs no kernel.
   constexpr void arithmetic(step& s, operator_class what) const {
     bool const narrow =
-        is_narrow(s.type) && !(b.type == lane::i32 && s.type == dtype::int32); // in the registers at hand
+        is_narrow(s.type) && !(b.type == lane::i32 && s.type == dtype::int32); // in the registers of this body
     bool const multiplies_integers = what == operator_class::mul && s.kind == step_kind::op && narrow;
     s.wraps =
         multiplies_integers ||
@@ -254,7 +256,7 @@ private:
                : what == operator_class::mul ? step_kind::mul
                                              : step_kind::div;
   }
-  /// Those of the innermost loop are written; the ones before it follow.
+  /// Records the steps of the innermost loop, which are written already, and appends those before the loop.
   constexpr void fixed_steps() {
     b.step_first = step_first, b.step_count = varying();
     b.fixed_first = static_cast<int>(p.steps.size()), b.fixed_count = static_cast<int>(fixed.size());
@@ -279,19 +281,18 @@ private:
       ++number;
     }
   }
-  /// Where the accumulator of a reduction lives.
+  /// Decides where the accumulator of a reduction is stored.
   constexpr void accumulator(sink& s, access const& a, int buffer) {
     int level = b.rank;
     while (level > 0 && a.stride[level - 1] == 0) --level;
     s.level = level < b.rank || b.rank == 0 ? level : -1;
-    bool again = s.level < 0; // an outer loop comes back to the same element
+    bool again = s.level < 0; // an outer loop returns to the same element
     for (int l = 0; l < level; ++l) again = again || a.stride[l] == 0;
     if (again && !s.accumulate) fill(p, buffer, s.kind), s.accumulate = true;
   }
 };
 
-/// Appends the loop nest that computes `roots` over `u.range` to `p`. `buffer_of` gives the buffer of every stored
-/// node.
+/// Appends the loop nest that computes `roots` over `u.range` to `p`. `buffer_of` is the buffer of every stored node.
 constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list<int> const& buffer_of, program& p) {
   nest_writer nest(u, rank, roots, buffer_of.data(), p);
   nest.write();

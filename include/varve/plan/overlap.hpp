@@ -3,13 +3,13 @@
 #include <varve/plan/cut_bodies.hpp>
 
 /// @file
-/// Steps that depend on each other, side by side with steps that do not. Processors look ahead by themselves, but only
-/// some hundred instructions far: where a long body consists of chains that are written one behind the other, they
-/// wait. `schedule` calls this for bodies whose longest chain takes a good part of their time.
+/// Interleaves steps that depend on each other with steps that do not. Processors look ahead themselves, but only by
+/// some hundred instructions. If a long body consists of chains written one after the other, they wait. `schedule`
+/// calls this for bodies whose longest chain takes a large part of their time.
 namespace varve::loop::detail {
 
-/// Brings steps of an ordered body forward into the time in which those before them would wait. Times are half cycles:
-/// two steps begin in each cycle, one memory access by a sink.
+/// A pass that moves steps of an ordered body forward into the time in which the steps before them would wait. Times
+/// are half cycles: two steps begin in each cycle, or one memory access by a sink.
 class overlapper {
   struct times {
     int issue, latency;
@@ -19,8 +19,8 @@ class overlapper {
   static constexpr bool rides_along(step const& s) {
     return s.kind == step_kind::load || s.kind == step_kind::constant;
   }
-  /// Calls `f(step)` for all operands of a step or sink that are computed in the body. Above its uses: clang 14
-  /// instantiates no member template further down in time for constant expressions.
+  /// Calls `f(step)` for all operands of a step or sink that are computed in the body. Defined above its uses, because
+  /// clang 14 instantiates later member templates too late for constant expressions.
   template <class F>
   constexpr void operands(int item, F f) {
     auto const call = [&](int a) {
@@ -36,7 +36,7 @@ class overlapper {
   }
 
 public:
-  /// `order` has old numbers of steps, and `~s` where sink `s` takes its value.
+  /// `order` contains the old numbers of steps, and `~s` where sink `s` takes its value.
   constexpr overlapper(program& p, body const& b, list<int> const& order)
       : p(p), b(b), before(order), cost(static_cast<std::size_t>(b.step_count), times{0, 0}) {
     long_operators is_long;
@@ -46,9 +46,9 @@ public:
       else if (!rides_along(s)) cost[k] = {1, s.kind == step_kind::div ? 32 : 8};
     }
   }
-  /// Is the body longer than what the processor looks ahead by, and does its longest chain of dependent steps take more
-  /// than half the time in which all of them can begin? Else what the processor finds by itself is enough, in the next
-  /// round of the loop too, and keeping fewer values alive is worth more.
+  /// True if interleaving is worthwhile. The body must be longer than the processor's look-ahead. Its longest chain of
+  /// dependent steps must take more than half the time in which all steps can begin. Otherwise the processor finds
+  /// enough by itself, also in the next iteration, and it is better to keep fewer values alive.
   constexpr bool is_worthwhile() {
     list<int> there(cost.size(), 0);
     int issue = 0, longest = 0;
@@ -64,8 +64,8 @@ public:
     }
     return issue > look_ahead && 2 * longest > issue;
   }
-  /// The new order: always the first step of the old one whose operands are there; where none is, the one that is next.
-  /// Memory and constants are read where the first step needs them.
+  /// Returns the new order. It always takes the first step of the old order whose operands are ready, or else the one
+  /// that is ready soonest. Memory and constants are read where the first step needs them.
   constexpr list<int> run() {
     find_users();
     list<int> order;
@@ -98,7 +98,7 @@ public:
   }
 
 private:
-  /// Puts a place whose operands are known among the others, in their order; `from` is one before it, or -1.
+  /// Inserts a place whose operands are known among the others, in their order; `from` is one before it, or -1.
   constexpr void put(int place, int from) {
     int* const after = next.data();
     int at = from >= 0 ? after[from] : first;
@@ -106,7 +106,7 @@ private:
     after[place] = at;
     (from >= 0 ? after[from] : first) = place;
   }
-  /// Takes the first place whose operands are there, else the one that waits least.
+  /// Takes the first place whose operands are ready, or else the one that waits least.
   constexpr int take_next(int now) {
     int best = first, before_best = -1, previous = -1;
     for (int at = first; at >= 0; previous = at, at = next[at]) {
@@ -116,7 +116,7 @@ private:
     (before_best >= 0 ? next[before_best] : first) = next[best];
     return best;
   }
-  /// Who waits for what; what waits for nothing is ready.
+  /// Finds the users of each step; steps that wait for nothing are ready.
   constexpr void find_users() {
     next.assign(before.size(), -1), when.assign(before.size(), 0);
     int last = -1;
@@ -137,7 +137,7 @@ private:
   list<int> const& before;
   list<times> cost;
   list<int> missing{}, first_user{}, user{}, next_user{};
-  int first = -1; // of the places that are ready, in their order
+  int first = -1; // first ready place, in their order
   list<int> next{}, when{};
 };
 

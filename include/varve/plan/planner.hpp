@@ -6,10 +6,10 @@
 #include <varve/plan/lower.hpp>
 
 /// @file
-/// Planning: which values are stored, which loops compute them, in which order.
+/// Planning: which values are stored, which loops compute them, and in which order.
 namespace varve::loop {
 
-/// Plans a graph (region 0). Work is bounded by the number of loops times the number of nodes.
+/// The planner of a graph (region 0). Work is bounded by the number of loops times the number of nodes.
 class planner {
 public:
   constexpr explicit planner(graph const& graph_) : g(graph_), what(identify(graph_)), roles(graph_, what) {
@@ -21,7 +21,7 @@ public:
     for (int e : g.edges) ++used[e];
     for (int r : g.results) ++uses[r];
   }
-  /// `samples`: sizes stand for symbolic ones, and what is decided by them is to be noted.
+  /// Plans the graph. With `samples`, sizes stand for symbolic ones, and decisions that depend on them are recorded.
   constexpr program run(bool samples) {
     results();
     auto const own = static_cast<std::size_t>(g.regions[0].node_count);
@@ -65,7 +65,7 @@ private:
   constexpr void store(int n) {
     if (!is_given(what[n])) stored[n] = 1;
   }
-  /// The node whose buffer holds the elements of `n`: reshapes are free.
+  /// Returns the node whose buffer contains the elements of `n`: reshapes are free.
   constexpr int base(int n) const {
     while (what[n] == operator_class::reshape && !stored[n]) n = input(g.nodes[n], 0);
     return n;
@@ -78,7 +78,7 @@ private:
     p.buffers.push_back({where, n.out.type, number, numel(n.out.sizes), static_cast<int>(&n - g.nodes.data())});
     return static_cast<int>(p.buffers.size()) - 1;
   }
-  /// The buffer of an array constant.
+  /// Returns a new buffer with the elements of an array constant.
   constexpr int constants(node const& n) {
     auto const first = static_cast<std::ptrdiff_t>(n.value);
     int const buffer = new_buffer(n, place::constant, static_cast<index_t>(p.constants.size()));
@@ -103,7 +103,7 @@ private:
       else stored[b] = 1, buffer_of[b] = buffer;
     }
   }
-  /// Assigns every stored node to a loop or a call. False when more values turned out to need storing.
+  /// Assigns every stored node to a loop or a call. Returns false if more values turned out to need storing.
   constexpr bool arrange() {
     groups.clear();
     bool stable = true;
@@ -132,13 +132,13 @@ private:
     for (member const& c : copies) stable = join(c, e) && stable;
     return stable;
   }
-  /// What the members of a round share, so that each costs no more than what it needs.
+  /// The state that the members of a round share, so that each costs no more than what it needs.
   struct exploration {
     unfolding u;
-    list<int> seen;      // the loop that computed a node last
-    list<index_t> again; // cost of what is computed at several indices; zeros between two members
+    list<int> seen;      // the last loop that computed a node
+    list<index_t> again; // cost of nodes that are computed at several indices; zeros between two members
   };
-  /// Puts a member into the first loop it may share. False when more values turned out to need storing.
+  /// Adds a member to the first loop that it may share. Returns false if more values turned out to need storing.
   constexpr bool join(member const& m, exploration& shared) {
     unfolding& u = shared.u;
     u.clear();
@@ -160,8 +160,9 @@ private:
     if (m.copy_to < 0) group[m.node] = j;
     return stable;
   }
-  /// The first group in which everything that is loaded is there: behind those that store it, or with them where it is
-  /// taken as it comes. What is not stored yet will be, and `stable` tells so.
+  /// Returns the first group in which all loaded values are available: after the groups that store them, or the same
+  /// group if a value is used at the same point. Values that are not stored yet are marked; then `stable` becomes
+  /// false.
   constexpr int after_loads(unfolding const& u, dims const& space, bool& stable) {
     int earliest = 0;
     operator_class const* const kinds = what.data();
@@ -182,7 +183,7 @@ private:
     }
     return earliest;
   }
-  /// What a value costs that is computed at several indices, with those it needs that are.
+  /// Computes the cost of values that are computed at several indices, including their operands of this kind.
   constexpr void cost_at_several_indices(exploration& shared) const {
     unfolding const& u = shared.u;
     int const* const heads = u.head.data();
@@ -197,8 +198,9 @@ private:
       again[n] = c;
     }
   }
-  /// Values that would be computed too often in loop `j` are stored: in descending order, since what a stored value
-  /// needs is then not needed here. The first `seeds` instances are needed anyway. False when one was found.
+  /// Marks values to be stored that loop `j` would compute too often. Nodes are visited in descending order, because
+  /// operands of a stored value are then not needed here. The first `seeds` instances are needed anyway. Returns false
+  /// if a value was marked.
   constexpr bool keep_costly(exploration& shared, std::size_t seeds, index_t volume, int j) {
     unfolding const& u = shared.u;
     list<char> needed(u.all.size(), 0);
@@ -236,14 +238,14 @@ private:
     }
     return stable;
   }
-  /// A branch, whose operand 0 is the predicate, or a loop.
+  /// Plans a branch, whose operand 0 is the predicate, or a loop.
   constexpr void higher_order(int n) {
     node const& nd = g.nodes[n];
     region const& r = g.regions[nd.regions_first];
     bool const loop = what[n] == operator_class::scan;
     int const first = loop ? 0 : 1;
     if (loop && nd.at[1][0] == 0 &&
-        (nd.at[0][1] > 0 || r.result_count > nd.at[0][0])) // as many rows as there will be steps
+        (nd.at[0][1] > 0 || r.result_count > nd.at[0][0])) // as many rows as steps that will be executed
       refuse::argument_is_invalid("fuse", "reverse mode of a while_loop keeps what every step carries, and without a "
                                           "bound there is no place for it; give the loop one: while_loop<100>(...)");
     stage s = blank_stage;
@@ -261,7 +263,7 @@ private:
       if (node const& item = g.nodes[m]; what[m] == operator_class::getitem && input(item, 0) == n)
         p.ports[s.in[2] + static_cast<int>(item.at[0][0])] = buffer_of[m];
     index_t const carried = loop ? nd.at[0][0].number() : c.results;
-    for (int k = 0; k < c.results; ++k) // results nobody uses are written all the same
+    for (int k = 0; k < c.results; ++k) // unused results are written too
       if (p.ports[s.in[2] + k] < 0)
         p.ports[s.in[2] + k] =
             new_buffer(g.nodes[g.results[r.result_first + k]].out, k < carried ? 1 : nd.at[1][0].number());
@@ -283,7 +285,7 @@ private:
     for (int k = 0; k < nd.count && k < 3; ++k) s.in[k] = buffer_of[base(input(nd, k))];
     p.stages.push_back(s);
   }
-  /// Emits the loops of a group: one, or several over boxes when pieces of the space differ.
+  /// Emits the loops of a group: one nest, or several over boxes if parts of the space differ.
   constexpr void boxes(int j, unfolding& u) {
     one_group const& gr = groups[j];
     u.group = j;
@@ -315,7 +317,8 @@ private:
   }
 };
 
-/// The stages that compute region 0 of an (optimized) graph.
+/// Returns the stages that compute region 0 of an (optimized) graph. Throws `value_error` for graphs with writes or
+/// effects.
 constexpr program plan(graph const& g, bool samples = false) {
   if (has_mutation(g))
     refuse::argument_is_invalid("fuse",

@@ -5,24 +5,24 @@
 #include <varve/graph/operator_class.hpp>
 
 /// @file
-/// What planning makes of a graph: a list of stages (loops and calls) over typed buffers, all of it data.
-/// `planner.hpp` produces it, `emit/` turns it into machine code. The small structures have no default values, so that
-/// an array of zeros costs the compiler nothing, however large; each has its `blank_` instead.
+/// The result of planning a graph: a list of stages (loops and calls) over typed buffers, all of it data. `planner.hpp`
+/// produces it; `emit/` turns it into machine code. The small structures have no default values, so that an array of
+/// zeros costs no compile time, however large it is. Each has a constant `blank_...` instead.
 namespace varve::loop {
 
-/// Where a buffer lives. What is as large as run-time sizes say lies in scratch memory (`core/scratch_memory.hpp`).
+/// Where a buffer is stored. Buffers of run-time size are in scratch memory (`core/scratch_memory.hpp`).
 enum class place : unsigned char { argument, result, arena, constant, scratch };
-/// A contiguous row-major array: the `number`-th argument or result, `number` bytes into the arena, from element
-/// `number` of the constants on, or piece `number` of the scratch memory.
+/// A contiguous row-major array. `number` is the number of the argument or result, the byte in the arena, the first
+/// element in the constants, or the piece of scratch memory.
 struct buffer {
   place where;
   dtype type;
   index_t number;
   index_t elements;
-  int node; // of the graph; -1: of none
+  int node; // of the graph; -1: none
 };
 
-/// Affine address in a buffer: `offset + sum(stride[l] * i[l])` over the loops, outermost first.
+/// An affine address in a buffer: `offset + sum(stride[l] * i[l])` over the loops, outermost first.
 struct access {
   int buffer;
   index_t offset;
@@ -30,7 +30,7 @@ struct access {
 };
 inline constexpr access blank_access{-1, 0, {}};
 
-/// One value computed in a loop body.
+/// The kind of a step, which computes one value in a loop body.
 enum class step_kind : unsigned char {
   load,     // from memory
   records,  // 16 bytes of neighbours of a strided load, into as many slots
@@ -38,7 +38,7 @@ enum class step_kind : unsigned char {
   constant, // `value`
   index,    // an affine function of the loop indices
   op,       // a lane kernel
-  add,      // and so on: operators of which no kernel is needed
+  add,      // from here to `div`: operators that need no kernel
   sub,
   mul,
   div,
@@ -49,9 +49,10 @@ enum class step_kind : unsigned char {
   dot,      // sum of products of operand pairs
   fma,      // a * b + c
   fnma,     // c - a * b
-  leave     // no value: sink `slot` of the body takes its own
+  leave     // no value: sink `slot` of the body takes its value here
 };
-/// Operands are slots: `s >= 0` is a value of this iteration, `~s` one computed before the innermost loop.
+/// A step of a loop body. Operands are slots: `s >= 0` is a value of this iteration, `~s` one computed before the
+/// innermost loop.
 struct step {
   step_kind kind;
   dtype type, from;
@@ -60,41 +61,42 @@ struct step {
   double value;
   int access;
   int args, count; // operands: `ports[args .. + count)`
-  int in[3];       // the first of them
+  int in[3];       // the first three of them
   int slot;
   int node;   // of the graph
   bool apart; // its kernel is called, not inlined
-  bool wraps; // its result is brought back to what `type` holds
-  int kept;   // of a body in blocks: where other blocks find its value, among those computed before the loop; -1: none
-              // looks for it
+  bool wraps; // its result wraps around in the range of `type`
+  int kept;   // in a body with blocks: the place of its value for other blocks, among those computed before the loop;
+              // -1: no other block uses it
 };
 inline constexpr step blank_step{
     step_kind::load, dtype::float32, dtype::float32, nullptr, false, 0, -1, 0, 0, {}, 0, -1, false, false, -1};
-/// Has arithmetic results that this dtype cannot hold, but the registers that stand for it can?
+/// True for dtypes whose arithmetic can give results that the dtype cannot represent, but the registers for it can.
 constexpr bool is_narrow(dtype t) { return t == dtype::bool_ || t == dtype::uint8 || t == dtype::int32; }
 
-/// What a loop body leaves behind.
+/// The kind of a sink, which stores or accumulates a value of a loop body.
 enum class sink_kind : unsigned char {
   store,
   sum,
   greatest,
   least,
   count
-}; // `count`: how a sum is emitted that `counts`
-/// A sum may be one of products (`b` is a slot then): `acc += a * b`, or `acc -= a * b`.
+}; // `count`: the emitted form of a sum for which `counts` is true
+/// A result of a loop body. A sum may be one of products (`b` is then a slot): `acc += a * b`, or `acc -= a * b`.
 struct sink {
   sink_kind kind;
   bool product, minus;
-  /// The buffer already holds a partial result.
+  /// The buffer already contains a partial result.
   bool accumulate;
   int a, b;
   int access;
-  /// The accumulator lives in a register while the loops from this one inwards run; -1: in memory.
+  /// The accumulator is in a register while the loops from this one inwards run; -1: in memory.
   int level;
 };
 inline constexpr sink blank_sink{sink_kind::store, false, false, false, 0, 0, -1, -1};
 
-/// Registers a body computes in; `wide` is double with every step rounded to its own dtype, `i32` only ever in vectors.
+/// The registers in which a body computes. `wide` is double with every step rounded to its own dtype; `i32` is used in
+/// vectors only.
 enum class lane : unsigned char { f32, f64, wide, i32, i64 };
 template <lane L>
 using lane_t = std::conditional_t<
@@ -116,14 +118,15 @@ struct body {
   int fixed_first, fixed_count; // steps before the innermost loop
   int step_first, step_count;
   int sink_first, sink_count;
-  int block_first, block_count; // of a long body (`cut_bodies`), and how many values pass between its blocks
+  // of a long body (`cut_bodies`); `kept` is the number of values that pass between its blocks
+  int block_first, block_count;
   int kept;
   bool ordered; // the sinks are among the steps
 };
 inline constexpr body blank_body{lane::f32, 0, {}, -1, 1, false, 0, 0, 0, 0, 0, 0, 0, 0, 0, false};
 
-/// Whether a sink, into a buffer of `type`, sums up flags in registers of floats, and more of them than the 2^24 that a
-/// float counts (or nobody knows how many): integers count them.
+/// True if a sink, into a buffer of `type`, sums flags in registers of floats and may exceed the 2^24 that a float can
+/// count. Integers then count them.
 constexpr bool counts(body const& b, sink const& s, dtype type) {
   if (b.type != lane::f32 || s.kind != sink_kind::sum || is_floating(type) || s.level < 0) return false;
   index_t n = 1;
@@ -139,12 +142,12 @@ struct block {
   int first, count;
 };
 
-/// One unit of execution.
+/// The kind of a stage.
 enum class stage_kind : unsigned char { loops, fill, matmul, call, branch, scan, rows };
-/// `loops`: body `number`. `fill`: buffer `out` with `value`. `matmul`, `call`: call `number` on the buffers `in`.
-/// `branch`: predicate `in[0]`; the buffers of operands and results are the slots from `in[1]` and `in[2]` on.
-/// `scan`: any loop, likewise; behind the results come second buffers of what is carried. What its condition gives goes
-/// into `in[0]`. `rows`: group `number` of a `block_program`.
+/// A unit of execution. `loops`: body `number`. `fill`: fills buffer `out` with `value`. `matmul`, `call`: call
+/// `number` on the buffers `in`. `branch`: `in[0]` is the predicate; the buffers of operands and results are in the
+/// slots from `in[1]` and `in[2]` on. `scan`: any loop, with the same slots; after the results come second buffers of
+/// carried values, and the result of its condition goes into `in[0]`. `rows`: group `number` of a `block_program`.
 struct stage {
   stage_kind kind;
   int number;
@@ -154,7 +157,7 @@ struct stage {
 };
 inline constexpr stage blank_stage{stage_kind::loops, 0, -1, {-1, -1, -1}, 0};
 
-/// What a `matmul` or `call` stage does: the operator and what is known of its operands.
+/// The operator of a `matmul`, `call`, `branch` or `scan` stage, and what is known about its operands.
 struct call_info {
   operator_class what = operator_class::other;
   op_handle const* op = nullptr;
@@ -162,10 +165,10 @@ struct call_info {
   attributes at{};
   int region = 0, operands = 0,
       results = 0; // of a branch: the functions are regions `region` and `region + 1`; of a loop the step is `region`
-  int condition = -1; // ... and its condition, when it has one, this
+  int condition = -1; // of a loop: the region of its condition, if it has one
 };
 
-/// A planned graph while it is being made.
+/// A planned graph under construction.
 struct program {
   list<buffer> buffers;
   list<access> accesses;
@@ -179,13 +182,13 @@ struct program {
   list<meta> results;
   list<double> constants;
   index_t workspace = 0;
-  /// Numbers that were taken to be 0 or more where sizes are samples.
+  /// Numbers that the planner assumed to be at least 0, when sizes are samples.
   list<index_t> asked;
-  bool writes_arguments = false; // and was not planned
+  bool writes_arguments = false; // true if the function writes into its arguments; it was then not planned
   int traced_operators = 0;
 };
 
-/// Array sizes of a frozen program.
+/// The array sizes of a frozen program.
 struct program_sizes {
   std::size_t buffers, accesses, steps, ports, sinks, bodies, blocks, stages, calls, results, constants;
   static constexpr program_sizes of(program const& p) {
@@ -201,7 +204,7 @@ struct program_sizes {
   constexpr bool is(program_sizes const& o) const { return holds(o) && o.holds(*this); }
 };
 
-/// A planned graph as a constant. Its arrays may be larger than what is used; `used` says how much is.
+/// A planned graph as a constant. Its arrays may be larger than needed; `used` contains the sizes in use.
 template <program_sizes S>
 struct static_program {
   buffer buffers[S.buffers + 1]{};
@@ -221,7 +224,7 @@ struct static_program {
   int traced_operators = 0;
   static constexpr program_sizes sizes = S;
 
-  /// Copies what fits; whether all did is `sizes.holds(used)`.
+  /// Copies `p` if it fits, which is the case if `sizes.holds(used)`.
   constexpr explicit static_program(program const& p)
       : used(program_sizes::of(p)), workspace(p.workspace), writes_arguments(p.writes_arguments),
         traced_operators(p.traced_operators) {

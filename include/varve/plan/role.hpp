@@ -4,20 +4,20 @@
 
 namespace varve::loop {
 
-/// How a node is executed: computed where it is used, summed over a loop, or by a call of its own.
+/// How a node is executed: computed where it is used, reduced over a loop, or by a call of its own.
 enum class role : unsigned char { source, inlined, reduction, product, call };
 
-/// Roles and costs of all nodes of a graph.
+/// The roles and costs of all nodes of a graph.
 struct role_table {
   graph const& g;
   list<operator_class> const& what;
   list<role> of{};
-  list<index_t> weight{}; // cost of computing one element with all that is inlined; a cheap operator is 1
-  list<index_t> dense{};  // the part of it that varies with every element
-  list<char> heavy{};     // an operator of many instructions is in that part
+  list<index_t> weight{}; // cost of computing one element, including inlined operands; a cheap operator is 1
+  list<index_t> dense{};  // the part of this cost that varies with every element
+  list<char> heavy{};     // true if that part contains an operator of many instructions
 
   static constexpr index_t few = 16; // loops up to this length are unrolled
-  /// Cost of one operator without its operands.
+  /// Returns the cost of one operator without its operands.
   static constexpr index_t own(operator_class k) {
     if (k == operator_class::pointwise || k == operator_class::div) return 8;
     return (k >= operator_class::add && k <= operator_class::cheap) ? 1 : 0;
@@ -33,7 +33,7 @@ struct role_table {
   constexpr dims const& sizes(int n) const { return g.nodes[static_cast<std::size_t>(n)].out.sizes; }
   constexpr int input(node const& n, int k) const { return g.edges[static_cast<std::size_t>(n.first + k)]; }
 
-  /// Whether the results of a reduction are accumulated side by side in one loop over what is reduced.
+  /// True if the results of a reduction are accumulated side by side in one loop over the reduced axes.
   constexpr bool unrolls(int n) const {
     if (n < 0) return false;
     auto const k = static_cast<std::size_t>(n);
@@ -48,7 +48,7 @@ struct role_table {
     return kept > 1 && kept <= few && numel(s) >= 4 * kept * kept && !nd.at[0].contains(last) &&
            s[static_cast<int>(last)] > 1 && dense[static_cast<std::size_t>(input(nd, 0))] * kept <= 64;
   }
-  /// The iteration space of a stored node.
+  /// Returns the iteration space of a stored node.
   constexpr dims space(int n) const {
     auto const k = static_cast<std::size_t>(n);
     node const& nd = g.nodes[k];
@@ -67,8 +67,8 @@ struct role_table {
     return r;
   }
 
-  /// Whether a value that two loops need is computed in both: a few cheap operators take less time than a way to memory
-  /// beyond the first caches and back.
+  /// True if a value that two loops need is computed in both. A few cheap operators take less time than storing to
+  /// memory beyond the first caches and reading back.
   constexpr bool recomputes(int n) const {
     bool const is_far = numel(g.nodes[n].out.sizes) * itemsize(g.nodes[n].out.type) > index_t{1} << 17;
     return weight[n] < 8 || (is_far && !heavy[n] && dense[n] < 32);

@@ -6,23 +6,24 @@
 #include <varve/plan/threads.hpp>
 
 /// @file
-/// Loop nests that take turns: softmax, say, is a maximum, a sum and a quotient for each row. Nest after nest would go
-/// through all rows each time, and find nothing of them left in the first cache.
+/// Runs loop nests in turns. Softmax, for example, is a maximum, a sum and a quotient for each row. If each nest ran
+/// over all rows before the next one, it would find none of them in the first-level cache.
 ///
-/// Turns are a few rows long: softmax is one stage, and what lies between its nests is memory for those rows, not for
-/// the array. The value of a row is an operand of one element. What several nests compute alike is kept once
-/// (`row_sharing.hpp`).
+/// A turn covers a few rows. Softmax becomes one stage, and the memory between its nests has room for those rows only,
+/// not for the whole array. The value of a row is an operand of one element. Values that several nests compute are kept
+/// once (`row_sharing.hpp`).
 namespace varve::loop {
 
-/// Whether the rounds of the outermost loop add to the same elements.
+/// True if the rounds of the outermost loop add to the same elements.
 constexpr bool folds_rows(program const& p, body const& b) {
   for (int k = b.sink_first; k < b.sink_first + b.sink_count; ++k)
     if (p.sinks[k].kind != sink_kind::store && p.accesses[p.sinks[k].access].stride[0] == 0) return true;
   return false;
 }
 
-/// Finds the loop nests of a program that can take turns. They can when what one leaves and another sees lies apart for
-/// each row: then a nest needs of the others only what they did in this row. Work is linear in the steps.
+/// A search for the loop nests of a program that can run in turns. They can if values that one nest writes and another
+/// reads are separate for each row. A nest then only needs what the others did in this row. Work is linear in the
+/// steps.
 template <class = void>
 class row_planner {
 public:
@@ -30,8 +31,8 @@ public:
     place_of.assign(p.buffers.size(), -1), place_here.assign(p.buffers.size(), -1);
   }
 
-  /// The groups, in order. In the program the loops of their nests begin with that over rows, what is filled is filled
-  /// before, and the memory of a buffer is kept while its group runs.
+  /// Returns the groups, in order. In the program, the loops of their nests then begin with the loop over rows, and
+  /// fills come before them. The memory of a buffer stays reserved while its group runs.
   constexpr list<row_group> run() {
     list<row_group> groups;
     int const count = static_cast<int>(p.stages.size());
@@ -45,23 +46,23 @@ public:
   }
 
 private:
-  static constexpr int ahead = 4; // nests that see nothing of the others, before one that does
-  // Bytes of rows at a time, bytes of all rows that are near enough as they are, of the longest rows; and elements that
-  // a sum over rows takes at a time.
+  static constexpr int ahead = 4; // nests that use no data of the others, before one that does
+  // Bytes of rows per turn; bytes of all rows that are near enough without turns; bytes of the longest rows; and
+  // elements that a sum over rows takes at a time.
   static constexpr index_t cached = 65536, near_bytes = 1 << 17, most_bytes = 1 << 19, least_fold = 1024;
-  /// How the nests use a buffer: are its rows apart, `stride` elements each?
+  /// How the nests use a buffer. `by_rows`: its rows are separate, `stride` elements each.
   struct use {
     int buffer;
     bool written, by_rows;
     index_t stride;
-    bool filled, seen; // before the nests; by one of them
+    bool filled, seen; // filled before the nests; used by one of them
   };
   enum class verdict { apart, beside, together };
   program& p;
-  list<int> place_of, place_here; // of a buffer in `uses` and in `here`
+  list<int> place_of, place_here; // of a buffer: its index in `uses` and in `here`
   list<use> uses{}, here{};
   index_t row_bytes = 0, row_points = 1, least_rows = 1;
-  bool shared = false; // whether threads share the rows
+  bool shared = false; // true if threads share the rows
 
   constexpr void forget() {
     for (use const& u : uses) place_of[u.buffer] = -1;
@@ -77,7 +78,7 @@ private:
       if (b.extent[l] == 0) return false;
     return b.extent[0] == extent ? !(b.vector == 0 && turns_inwards(b)) : b.rank < max_rank;
   }
-  /// Notes an access of the nest being looked at.
+  /// Records an access of the nest that is examined.
   constexpr void note(body const& b, int number, index_t extent, bool writes) {
     access const& a = p.accesses[number];
     if (a.buffer < 0) return;
@@ -94,7 +95,7 @@ private:
       u.written = u.written || writes, u.by_rows = u.by_rows && by_rows && u.stride == stride;
     }
   }
-  /// Takes a stage into the group, if it can be one of it; and does it see a buffer that others of it see?
+  /// Adds a stage to the group if possible. The verdict says whether it uses a buffer that others of the group use.
   constexpr verdict add(stage const& s, index_t extent) {
     if (s.kind == stage_kind::fill) {
       if (place_of[s.out] >= 0) return verdict::apart;
@@ -127,7 +128,7 @@ private:
     for (int l = 1; l < b.rank; ++l) points *= b.extent[l];
     index_t rows = least_rows;
     if (folds && points * rows < least_fold)
-      rows = (least_fold + points - 1) / points; // shorter blocks would add up less exactly
+      rows = (least_fold + points - 1) / points; // shorter blocks would sum less exactly
     if (rows > extent) rows = extent;
     if (bytes * rows > most_bytes) return verdict::apart;
     if constexpr (threaded) {
@@ -189,11 +190,11 @@ private:
   static constexpr void choose_rows(row_group& g) {
     g.rows = g.row_bytes ? cached / g.row_bytes : g.extent;
     if (index_t const whole = least_fold / g.row_points; whole > 0 && g.rows > whole)
-      g.rows -= g.rows % whole; // rows that fill a block
+      g.rows -= g.rows % whole; // so many rows that they fill blocks
     if (g.rows < g.least_rows) g.rows = g.least_rows;
     if (g.rows > g.extent) g.rows = g.extent;
   }
-  /// Makes one round of the outermost loop of a nest one row.
+  /// Splits the outermost loop of a nest so that each of its rounds is one row.
   constexpr void split(body& b, index_t extent) {
     index_t const rounds = b.extent[0] / extent;
     int first = -1, last = -1;
@@ -209,7 +210,7 @@ private:
     b.extent[0] = extent, b.extent[1] = rounds;
     ++b.rank;
     if (b.vector >= 0) ++b.vector;
-    for (int k = first; k >= 0 && k <= last; ++k) { // all are of this nest
+    for (int k = first; k >= 0 && k <= last; ++k) { // all accesses from `first` to `last` belong to this nest
       access& a = p.accesses[k];
       for (int l = b.rank - 1; l > 0; --l) a.stride[l] = a.stride[l - 1];
       a.stride[0] = a.stride[1] * rounds;

@@ -7,26 +7,26 @@
 
 namespace varve::loop {
 
-/// A buffer that lies apart for each row, `stride` elements each.
+/// A buffer with separate rows of `stride` elements each.
 struct row_buffer {
   int buffer;
   index_t stride;
 };
-/// Loop nests of consecutive stages, `first` to `last`, that take turns, `rows` rows at a time. A row is one round of
-/// their outermost loops, which have `extent` rounds.
+/// Loop nests of consecutive stages, `first` to `last`, that run in turns of `rows` rows. A row is one round of their
+/// outermost loops, which have `extent` rounds.
 struct row_group {
   int first, last;
   index_t extent, rows;
   index_t row_bytes = 0, row_points = 1,
-          least_rows = 1; // of all buffers; of the longest nest; what sums over rows ask for
+          least_rows = 1; // of all buffers; of the longest nest; the minimum for sums over rows
   index_t own_bytes = 0;
-  list<row_buffer> own{}; // what no other stage sees: not more of it is kept than `rows` rows
+  list<row_buffer> own{}; // buffers that no other stage uses; only `rows` rows of them are kept
 };
 
-/// What several nests of a group compute alike, such as the product in softmax(x * y): the first of them keeps it in a
-/// row, where the others find it. A plan for loops over registers computes cheap values anew, since it would have to go
-/// through memory for them; a row is no more than the kernel writes anyway. Nothing is shared in groups of more than
-/// `most_steps` steps: work is quadratic.
+/// A pass that shares values which several nests of a group compute, such as the product in `softmax(x * y)`. The first
+/// nest keeps the value in a row, from which the others load it. A plan for loops over registers computes cheap values
+/// again, because it would have to store them in memory; kernels over blocks store each value anyway. Nothing is shared
+/// in groups of more than `most_steps` steps, since work is quadratic.
 template <class = void>
 class row_sharing {
 public:
@@ -43,7 +43,7 @@ public:
 private:
   static constexpr int most_steps = 256;
   static constexpr index_t most_bytes = 1 << 19;
-  /// A value: equal ones have equal keys.
+  /// The key of a value; equal values have equal keys.
   struct key {
     step_kind kind;
     dtype type, from;
@@ -53,7 +53,7 @@ private:
     int loops; // the first nest with the same loops
     int count;
     int in[4];
-    // where it was met first, and the access of the row it is kept in
+    // Where it first occurred, and the access of the row in which it is kept.
     int body, slot, row;
   };
   program& p;
@@ -81,7 +81,7 @@ private:
   static constexpr bool computes(step const& s) {
     return is_floating(s.type) && s.kind >= step_kind::op && s.kind != step_kind::convert && s.kind <= step_kind::fnma;
   }
-  /// The number of a value.
+  /// Returns the number of a value.
   constexpr int number(step const& s, int body, int loops, int slot, list<int> const& now, list<int> const& fixed) {
     key k{s.kind,
           s.type,
@@ -105,11 +105,11 @@ private:
     if (comparable)
       for (key const& o : keys)
         if (equal(o, k)) return static_cast<int>(&o - keys.data());
-    if (!comparable) k.loops = -1 - static_cast<int>(keys.size()); // like no other
+    if (!comparable) k.loops = -1 - static_cast<int>(keys.size()); // different from all others
     keys.push_back(k);
     return static_cast<int>(keys.size()) - 1;
   }
-  /// The access of the row in which a value is kept.
+  /// Returns the access of the row in which a value is kept.
   constexpr int row_of(key& k) {
     if (k.row >= 0) return k.row;
     body& b = p.bodies[k.body];

@@ -3,23 +3,22 @@
 #include <varve/plan/overlap.hpp>
 
 /// @file
-/// The order of the steps of a loop body. Compilers keep to the order that they are given, so it decides how many
-/// values are alive at once, and how many of them leave the registers.
+/// Orders the steps of a loop body. Compilers keep the order that they receive. It therefore determines how many values
+/// are alive at once, and how many of them are spilled from registers.
 ///
-/// What leaves the registers where they do not suffice is decided here. Steps are brought forward (`overlap.hpp`) where
-/// a body is longer than what a processor looks ahead by, and its longest chain of dependent steps takes more than half
-/// the time in which all can begin. Short bodies run for two vectors step by step, so that one has something to do
-/// while the other waits; so do long ones with more accumulators than registers, which are then read and written once
-/// for both.
+/// Spilling is limited here where registers do not suffice. Steps are moved forward (`overlap.hpp`) if a body is longer
+/// than a processor's look-ahead. Its longest chain of dependent steps must also take more than half the time in which
+/// all can begin. Short bodies run for two vectors step by step, so that one vector has work while the other waits. So
+/// do long ones with more accumulators than registers, which are then loaded and stored once for both vectors.
 namespace varve::loop {
 
-/// Registers that hold values, those aside that operators of many instructions need for themselves.
+/// Registers for values, excluding those that operators of many instructions need themselves.
 inline constexpr int registers = sizeof(kernel::batch<float>) == 64 ? 24 : 14;
 
 namespace detail {
-/// Orders one body: operators of many instructions first, since what is alive beside them leaves the registers; then
-/// depth first from what it leaves behind, of the operands of a step first the one that needs most registers. A value
-/// is left as soon as it is there. Long chains are then brought side by side (`overlapper`).
+/// A scheduler of one body. Operators of many instructions come first, since values alive beside them are spilled. Then
+/// the scheduler goes depth first from the sinks, and visits first the operand of a step that needs most registers. A
+/// value is stored as soon as it is computed. Long chains are then interleaved (`overlapper`).
 struct scheduler {
   program& p;
   body const& b;
@@ -28,7 +27,7 @@ struct scheduler {
   long_operators is_long{};
 
   constexpr step& at(int k) { return p.steps[b.step_first + k]; }
-  /// The most values that are alive at once, where sinks come last unless the body is ordered.
+  /// Returns the maximum number of values alive at once, where sinks come last unless the body is ordered.
   constexpr int most_alive() {
     list<int> last(static_cast<std::size_t>(b.step_count), -1);
     auto const leave_at = [&](int s, int k) {
@@ -52,7 +51,7 @@ struct scheduler {
     }
     return most;
   }
-  /// Registers that a step needs with all it is made of, were nothing of that used twice.
+  /// Counts the registers that a step needs including its operands, assuming that none of them is used twice.
   constexpr void count_needs() {
     need.assign(static_cast<std::size_t>(b.step_count), 1);
     for (int k = 0; k < b.step_count; ++k) {
@@ -81,7 +80,7 @@ struct scheduler {
     pending.push_back(from);
     while (!pending.empty()) {
       int const k = pending.back();
-      if (k < 0) { // its operands are there
+      if (k < 0) { // its operands are ready
         pending.pop_back();
         if (place[~k] >= 0) continue;
         place[~k] = static_cast<int>(order.size());
@@ -103,7 +102,7 @@ struct scheduler {
           std::swap(pending[r], pending[r - 1]);
     }
   }
-  /// Appends the steps of the body in their new order; how many.
+  /// Appends the steps of the body in their new order. Returns their number.
   constexpr int run(list<step>& to) {
     count_needs();
     position.assign(static_cast<std::size_t>(b.step_count), -1),
@@ -155,14 +154,14 @@ struct scheduler {
 };
 } // namespace detail
 
-/// Does the loop around a body compute two vectors step by step? Then its long operators have company, which another
-/// order would take from them.
+/// True if the loop around a body computes two vectors step by step. The two calls of each long operator then overlap;
+/// another order would separate them.
 constexpr bool runs_in_pairs(body const& b) {
   return b.paired && b.vector >= 0 && b.vector == b.rank - 1 && b.extent[b.vector] >= 2 * width_of(b.type);
 }
 
-/// Has a body more accumulators than registers? Two vectors step by step then read and write each of them once; with
-/// values that need more registers than there are for one vector alone, that costs more than it saves.
+/// True if a body has more accumulators than registers. Two vectors step by step then load and store each of them once.
+/// It is false if the values of one vector alone need too many registers: that would cost more than it saves.
 constexpr bool gains_by_pairs(program& p, body const& b) {
   int sums = 0;
   for (int s = b.sink_first; s < b.sink_first + b.sink_count; ++s)
@@ -191,11 +190,11 @@ constexpr void reorder(program& p, list<char> const& which) {
 }
 } // namespace detail
 
-/// Orders the steps of all bodies that are compiled as a whole and have more values alive at once than `room`, and
-/// decides which run in pairs of vectors for their accumulators. Linear in the number of steps and operands.
+/// Orders the steps of all bodies that are compiled as a whole and have more values alive at once than `room`. Decides
+/// which bodies run in pairs of vectors because of their accumulators. Linear in the number of steps and operands.
 constexpr void schedule(program& p, int room = registers) {
   list<char> reorders(p.bodies.size(), 0);
-  bool any = false; // else no step has to be copied
+  bool any = false; // otherwise no step needs copying
   for (std::size_t k = 0; k < p.bodies.size(); ++k) {
     body& b = p.bodies[k];
     if (b.sink_count > 128 || runs_in_pairs(b) || !stays_whole(p, b)) continue;

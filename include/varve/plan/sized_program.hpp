@@ -4,18 +4,18 @@
 #include <varve/plan/arena.hpp>
 
 /// @file
-/// Programs whose sizes are known when they run: made of two plans for sample sizes.
+/// Programs whose sizes are known when they run, made from two plans for sample sizes.
 ///
-/// A difference between the two plans in anything that is not a size, such as a constant of the function, refuses the
-/// function. What the planner decided by comparing a symbolic size, such as that a slice lies before another, becomes a
-/// condition that each call checks. A call binds the symbols, computes all expressions into a local array and runs the
-/// loops: those with run-time bounds as whole vectors with a last one that overlaps, or is masked when there are fewer
-/// elements than lanes. Everything static stays a constant. Temporaries of symbolic size lie in pieces of one block of
-/// the thread's scratch memory. Programs of static sizes share all of this code and contain none of it.
+/// If the two plans differ in anything other than a size, such as a constant of the function, the function is refused.
+/// If the planner compared a symbolic size, for example to order two slices, the outcome becomes a condition that each
+/// call checks. A call binds the symbols, computes all expressions into a local array and runs the loops. Loops with
+/// run-time bounds run as whole vectors; the last vector overlaps the one before, or is masked if there are fewer
+/// elements than lanes. Everything static stays a constant. Temporaries of symbolic size are pieces of one block of the
+/// thread's scratch memory. Programs of static sizes share all of this code and contain none of it.
 namespace varve::loop {
 
 namespace detail {
-/// Turns the numbers of `p` that differ from those of `q` into expressions.
+/// A reader that turns the numbers of `p` that differ from those of `q` into expressions.
 struct program_reader {
   program& p;
   program const& q;
@@ -71,8 +71,8 @@ struct program_reader {
   }
 };
 
-/// Gives the buffers of run-time size pieces of the scratch memory, one for several whose lifetimes do not meet; the
-/// others are placed anew. The number of pieces.
+/// Assigns pieces of the scratch memory to the buffers of run-time size; several buffers share a piece if their
+/// lifetimes do not overlap. Places the other buffers again. Returns the number of pieces.
 constexpr int place_in_scratch(program& p) {
   list<life> const lives = lifetimes(p);
   int pieces = 0;
@@ -80,7 +80,7 @@ constexpr int place_in_scratch(program& p) {
     buffer& b = p.buffers[k];
     if (b.where != place::arena || !is_run_time(b.elements)) continue;
     int best = pieces;
-    for (bool const alike : {false, true}) // rather one of the same size
+    for (bool const alike : {false, true}) // preferably one of the same size
       for (int piece = 0; piece < pieces; ++piece) {
         bool free = true, same = false;
         for (std::size_t o = 0; o < k; ++o) {
@@ -98,7 +98,7 @@ constexpr int place_in_scratch(program& p) {
 }
 } // namespace detail
 
-/// A program with run-time sizes as a constant: the numbers of its arrays that are `is_run_time` stand for expressions.
+/// A program with run-time sizes as a constant. Numbers in its arrays that satisfy `is_run_time` stand for expressions.
 template <program_sizes S>
 struct sized_program : static_program<S> {
   static constexpr std::size_t most = 512;
@@ -119,11 +119,11 @@ struct sized_program : static_program<S> {
   }
 };
 
-/// Is `P` a program with run-time sizes?
+/// True if `P` is a program with run-time sizes.
 template <class P>
 concept sized = requires { P::value.pieces; };
 
-/// The value of number `X` of a plan: itself, or what its expression came to for this call.
+/// Returns the value of number `X` of a plan: the number itself, or the value of its expression in this call.
 template <index_t X>
 VARVE_INLINE constexpr index_t number_of([[maybe_unused]] auto const& mem) {
   if constexpr (is_run_time(X)) return mem.size[entry_of(X)];
@@ -139,7 +139,7 @@ struct size_values {
     compute(symbols, std::make_integer_sequence<int, P::value.expression_count>{});
   }
   VARVE_INLINE constexpr index_t value(extent e) const { return e.is_number() ? e.number() : size[e.entry()]; }
-  /// Does the plan hold for these sizes, as far as one guard says?
+  /// True if a guard of the plan holds for these sizes.
   bool holds(size_guard const& g) const {
     return value(g.unless) == 0 || varve::detail::holds(g.is, value(g.left), value(g.right));
   }
@@ -149,7 +149,7 @@ struct size_values {
     for (int k = 0; k < r.n; ++k) r[k] = number(r[k]);
     return r;
   }
-  /// Bytes of scratch memory; `begin[k]` becomes the first of piece `k`.
+  /// Returns the bytes of scratch memory; `begin[k]` becomes the first byte of piece `k`.
   VARVE_INLINE index_t lay_out(index_t* begin) const {
     constexpr int pieces = P::value.pieces;
     index_t bytes[pieces + 1]{};
@@ -164,7 +164,7 @@ private:
   VARVE_INLINE void compute([[maybe_unused]] index_t const* symbols, std::integer_sequence<int, K...>) {
     ((size[K] = computed<K>(symbols)), ...);
   }
-  /// Operands come before what is made of them.
+  /// Returns the value of expression `K`. Its operands have smaller numbers.
   template <int K>
   VARVE_INLINE index_t computed([[maybe_unused]] index_t const* symbols) const {
     constexpr size_expression e = P::value.expressions[K];

@@ -5,29 +5,29 @@
 
 namespace varve::loop {
 
-/// An operator as a kernel over blocks: operands are converted to `computes`, the result has `gives`.
+/// An operator as a kernel over blocks. Operands are converted to `computes`; the result has the dtype `gives`.
 struct block_operation {
   int kernel;
   dtype computes, gives;
 };
 
-/// Whether a short innermost loop gives its place to the one that SIMD registers run along.
+/// True if a short innermost loop changes places with the loop that runs in SIMD registers.
 constexpr bool turns_inwards(body const& b) {
   return b.vector >= 0 && b.vector < b.rank - 1 && b.extent[b.vector] > 4 * b.extent[b.rank - 1];
 }
 
-/// Makes a loop nest of a program ready for running by blocks. Every value has its own dtype here. `Kernels` numbers
-/// the kernels: of tensors, or of lanes. Work is linear in the steps.
+/// A planner that turns a loop nest of a program into tables for running by blocks. Every value has its own dtype here.
+/// `Kernels` numbers the kernels: of tensors, or of lanes. Work is linear in the steps.
 template <class Kernels>
 class block_planner {
 public:
-  /// Appends the tables of body `b` to `r`. `rows`: rounds of the outermost loop that it is run for at a time, where
-  /// other nests take turns with it.
+  /// Appends the tables of body `b` to `r`. `rows` is the number of rounds of the outermost loop per turn if it runs in
+  /// turns with other nests.
   static constexpr void plan(program const& p, body const& b, Kernels& kernels, block_program& r, index_t rows = -1) {
-    index_t room = b.rank > 1 ? most_elements : most_elements / 2; // as many elements as the first cache has room for
+    index_t room = b.rank > 1 ? most_elements : most_elements / 2; // as many elements as fit the first-level cache
     block_planner first(p, b, kernels, r, room, rows);
     first.build();
-    if (first.is_all_near() && first.made.block >= room) { // the first cache need not hold the blocks
+    if (first.is_all_near() && first.made.block >= room) { // blocks need not fit the first-level cache
       block_planner longer(p, b, kernels, r, several_blocks * room, rows);
       longer.build();
       return longer.leave_tables();
@@ -43,18 +43,18 @@ private:
   static constexpr index_t several_blocks = 8;
   static constexpr index_t most_elements = 1024, several_rows = 256, least_elements = 64, most_bytes = 16384,
                            few_constants = 8;
-  /// One block of a value while it is not known where it will be.
+  /// One block of a value whose place is not decided yet.
   struct block_value {
     dtype type;
     int access; // >= 0: read from or written to memory
     bool lasts; // made in the first block and kept for all
     bool constant;
-    int last; // step that uses it last, -1: none
+    int last; // the last step that uses it, -1: none
     int place;
     bool single;       // one element in memory, for the whole block
-    int spread;        // ... and the value that is a block of it, -1: nobody needed one
+    int spread;        // for a single element: the value that is a block of it, -1: not needed so far
     double number = 0; // of a constant
-    int last_link = 0; // of a chain, that has it as an operand
+    int last_link = 0; // of a chain that has it as an operand
   };
   program const& p;
   body const& b;
@@ -84,7 +84,7 @@ private:
     for (int l = 1; l < made.rank; ++l) volume *= made.extent[l];
     if (index_t const all = (volume + 15) / 16 * 16; all < room) room = all;
     made.tile = made.rank - 1, made.inner = 1;
-    // Short rows are several to a block; of a longer one a block holds what belongs to the row as a single element.
+    // A block has several short rows. Of a longer row it has a part, so that a value per row is a single element.
     while (made.tile > 0 && made.inner * made.extent[made.tile] * 2 <= (room < several_rows ? room : several_rows))
       made.inner *= made.extent[made.tile--];
     bool const one = made.tile > 0 && made.inner * made.extent[made.tile] <= room;
@@ -131,7 +131,7 @@ private:
     steps.push_back({block_step::kind::call, out, false, kernel, v, -1, static_cast<int>(sizeof...(In)), {in...}, 0});
     return v;
   }
-  /// The call just made as what chains know, if its dtype has them.
+  /// Marks the call just made with its operation in chains, if its dtype has chains.
   constexpr int chained(int v, chain_op op, int single = 0) {
     if (type(v) == dtype::float32 || type(v) == dtype::float64)
       steps.back().op = op, steps.back().single = static_cast<char>(single);
@@ -152,7 +152,7 @@ private:
     int const a = converted(x, t), c = converted(y, t);
     return chained(call(kernels.arithmetic(op, t), t, a, c), op);
   }
-  /// c + a b, or c - a b; in one rounding where the dtype has it.
+  /// Computes c + a b, or c - a b; with one rounding if the dtype is floating.
   constexpr int multiplied(block_op op, dtype t, int x, int y, int c) {
     if (!is_floating(t))
       return combined(op == block_op::fma ? block_op::add : block_op::sub, t, c, combined(block_op::mul, t, x, y));
@@ -176,7 +176,7 @@ private:
     values[v].single = !accesses[a].all;
     return v;
   }
-  /// Sums, differences and products with a single element, for which there are kernels; else -1.
+  /// Writes sums, differences and products with a single element, for which there are kernels; otherwise returns -1.
   constexpr int with_single(step const& s) {
     int const count = s.kind >= step_kind::fma ? 3 : 2;
     bool const sum = s.kind == step_kind::add, difference = s.kind == step_kind::sub,
@@ -279,7 +279,7 @@ private:
       v = converted(v, t);
       if (block_value& x = values[v]; x.access < 0 && !x.lasts && !x.constant && accesses[a].all) { // written in place
         x.access = a;
-        return; // nothing is left to do
+        return; // nothing remains to be done
       }
     } else {
       kernel::reduction const k = s.kind == sink_kind::sum        ? kernel::reduction::sum
@@ -302,12 +302,13 @@ private:
     return block_header(static_cast<int>(places.size()), made.memory_count, static_cast<int>(sinks.size()));
   }
   constexpr index_t bytes_for(index_t elements) const { return header() + slot_bytes * elements; }
-  /// Do blocks of this length stay in the first cache? Long ones with what is read and written.
+  /// True if blocks of this length stay in the first-level cache. Long blocks count with the memory they read and
+  /// write.
   constexpr bool is_near(index_t elements) const {
     return bytes_for(elements) + (elements > most_elements / 2 ? memory_bytes * elements - most_bytes / 2 : 0) <=
            most_bytes;
   }
-  /// Is nothing done but by chains, with all that they need in memory or near?
+  /// True if chains do everything, and all that they need is in memory or near.
   constexpr bool is_all_near() const {
     for (int k = 0; k < static_cast<int>(kept.size()); ++k)
       if (kept[k].what != block_step::kind::chain && kept[k].what != block_step::kind::link) return false;
@@ -318,7 +319,7 @@ private:
     slot_bytes += itemsize(t);
     return static_cast<int>(places.size()) - 1;
   }
-  /// Which values are needed by what is left behind.
+  /// Returns which values the sinks need.
   constexpr list<char> needed() const {
     list<char> r(values.size(), 0);
     for (block_sink const& s : sinks) r[static_cast<std::size_t>(s.from)] = 1;
@@ -333,7 +334,7 @@ private:
     }
     return r;
   }
-  /// Drops what nobody needs, and joins what it can.
+  /// Drops unneeded steps, and joins calls into chains.
   constexpr void join() {
     list<char> need = needed();
     for (int v = 0; v < static_cast<int>(values.size()); ++v)
@@ -349,9 +350,10 @@ private:
       if (s.what != block_step::kind::fill || need[static_cast<std::size_t>(s.out)]) left.push_back(s);
     steps = left;
   }
-  /// The last step that is done together with this one: of a chain, which reads and writes its values until it ends.
+  /// Returns the last step that runs together with this one: for a chain, which accesses its values until it ends, its
+  /// last link.
   constexpr int end_of(int k) const { return steps[k].what == block_step::kind::chain ? k + steps[k].count : k; }
-  /// Gives each value scratch memory while it is needed: few blocks, used again and again.
+  /// Assigns scratch memory to each value while it is needed: few blocks, which are reused.
   constexpr void allocate() {
     int const to_the_end = static_cast<int>(steps.size());
     block_value* const all = values.data();
@@ -385,7 +387,7 @@ private:
     for (block_sink& s : sinks) s.from = all[s.from].place;
     made.scratch = bytes_for(made.block);
   }
-  /// What only a chain needs of its own values stays in registers, or near.
+  /// Assigns places in a chain: values that only the chain itself needs stay in registers, or near.
   constexpr void place_chain(int first, list<int>* unused) {
     int const end = end_of(first);
     int near_until[most_near]{}, kept_until[most_kept]{}, kept_value[most_kept]{-1, -1};
@@ -426,13 +428,13 @@ private:
     }
     for (int k = first + 1; k <= end; ++k) free_operands(steps[k], end, unused);
   }
-  /// After the step that was the last to use them.
+  /// Frees the memory of operands whose last use is this step.
   constexpr void free_operands(block_step const& s, int step, list<int>* unused) {
     for (int q = 0; q < s.count; ++q) {
       if (s.in[q] < 0) continue;
       block_value& v = values[s.in[q]];
       if (v.access < 0 && v.last == step && !v.lasts)
-        unused[itemsize(v.type)].push_back(v.place), v.last = static_cast<int>(steps.size()); // once
+        unused[itemsize(v.type)].push_back(v.place), v.last = static_cast<int>(steps.size()); // free it once
     }
   }
   constexpr int place_for(block_value& v, list<int>* unused) {

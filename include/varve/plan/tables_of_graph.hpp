@@ -10,7 +10,7 @@
 
 namespace varve::loop {
 
-/// Plans a graph and its functions as tables.
+/// A planner of a graph and its functions as tables.
 template <class Kernels>
 class block_graph_planner {
 public:
@@ -30,7 +30,7 @@ private:
   constexpr explicit block_graph_planner(block_program& r_) : r(r_), kernels(r_.keys) {}
 
   static constexpr index_t aligned(index_t bytes) { return (bytes + 63) / 64 * 64; }
-  /// The elements of a constant as bytes.
+  /// Appends the elements of a constant as bytes. Returns the first byte.
   constexpr index_t constant(program const& p, buffer const& b) {
     while (r.constants.size() % 64) r.constants.push_back(0);
     auto const first = static_cast<index_t>(r.constants.size());
@@ -62,7 +62,7 @@ private:
   }
   static constexpr index_t greater(index_t a, index_t b) { return a > b ? a : b; }
 
-  /// Plans loop nests that take turns, and makes `s` their stage; bytes of scratch memory.
+  /// Plans loop nests that run in turns, and makes `s` their stage. Returns the bytes of scratch memory.
   constexpr index_t turns(program const& p, row_group const& from, stage& s) {
     block_group g{static_cast<int>(r.bodies.size()),
                   from.last - from.first + 1,
@@ -89,7 +89,7 @@ private:
     r.groups.push_back(g);
     return g.scratch;
   }
-  /// Plans region 0 of `g` as function `number`, and the functions that it calls behind it.
+  /// Plans region 0 of `g` as function `number`, followed by the functions that it calls.
   constexpr void function(graph const& g, int number) {
     program p = loop::plan(g);
     list<row_group> const groups = row_planner<dependent<void, Kernels>>(p).run();
@@ -149,7 +149,7 @@ private:
     f.memory = f.addresses + aligned(f.workspace) + aligned(hungriest);
     r.functions[number] = f;
   }
-  /// Plans a function where it is not planned yet; bytes that it needs.
+  /// Plans a function unless it is planned already. Returns the bytes that it needs.
   constexpr index_t called(graph const& g, int region) {
     if (r.functions[region].stage_count < 0) {
       graph const inner = function_of(g, region);
@@ -159,7 +159,8 @@ private:
   }
 };
 
-/// The tables of an (optimized) graph and of all functions it calls, not yet linked.
+/// Returns the tables of an (optimized) graph and of all functions that it calls, not yet linked. Throws `value_error`
+/// for graphs with writes or effects.
 template <class Kernels>
 constexpr block_program plan_blocks(graph const& g) {
   return block_graph_planner<Kernels>::plan(g);

@@ -5,18 +5,18 @@
 #include <varve/shape/sample.hpp>
 
 /// @file
-/// Loops of fused programs that threads share, where they are on (`VARVE_USE_OPENMP`, `VARVE_USE_THREADS`). Without
-/// them nothing of this file is left in a program.
+/// Loops of fused programs that threads share, if threads are enabled (`VARVE_USE_OPENMP`, `VARVE_USE_THREADS`).
+/// Otherwise this file adds nothing to a program.
 ///
-/// The outermost loop of a nest is cut into at most 64 parts of whole vectors when it has 2^15 points, and each of its
-/// steps leaves elements of its own, or all add to numbers in registers. Such numbers are kept one for each part and
-/// put together in the order of the parts, so that results do not depend on the number of threads. Loops whose steps
-/// add to the same elements of an array (sums of columns) stay on one thread, as do products of matrices and calls.
-/// Blocks of run-time programs are shared likewise, with scratch memory for each thread.
+/// The outermost loop of a nest is cut into at most 64 parts of whole vectors. The nest must have 2^15 points, and each
+/// of the loop's steps must write its own elements, or all must add to numbers in registers. Such numbers are kept once
+/// per part and combined in the order of the parts, so that results do not depend on the number of threads. Loops whose
+/// steps add to the same elements of an array (sums of columns) stay on one thread, as do products of matrices and
+/// calls. Blocks of run-time programs are shared in the same way, with scratch memory for each thread.
 namespace varve::loop {
 
-/// Whether the outermost loop of a body may be walked in parts at the same time: each of its steps leaves elements of
-/// its own behind, or all add to numbers in registers.
+/// True if parts of the outermost loop of a body may run at the same time: each of its steps writes its own elements,
+/// or all add to numbers in registers.
 template <class P>
 constexpr bool can_share(body const& b) {
   index_t points = b.rank > 0 && b.sink_count <= 32 ? 1 : 0;

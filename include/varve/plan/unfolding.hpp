@@ -5,9 +5,9 @@
 #include <varve/plan/program.hpp>
 
 /// @file
-/// Unfolding: which values, at which indices, one point of an iteration space needs. Views vanish into index maps here,
-/// and `slice_backward` and `cat` are resolved by splitting the space into boxes in each of which they are a plain
-/// shift or zero.
+/// Unfolding: finds which values, at which indices, one point of an iteration space needs. Views become index maps.
+/// `slice_backward` and `cat` are resolved by splitting the space into boxes, in each of which they are a plain shift
+/// or zero.
 namespace varve::loop {
 
 /// One node at one index map.
@@ -15,11 +15,11 @@ struct instance {
   enum class form : unsigned char { value, alias, zero, load } as;
   int node;
   int map;  // first axis_index
-  int next; // further instance of the node
+  int next; // another instance of the node
   int args, count;
 };
 
-/// What unfolding asks of the planner: nodes whose values are found in memory.
+/// The facts that unfolding requires from the planner: which values are in memory.
 struct facts {
   graph const& g;
   operator_class const* what;
@@ -41,11 +41,11 @@ struct unfolding {
   list<instance> all{};
   list<int> args{};
   int highest = -1;
-  list<index_t>* asked = nullptr; // where sizes are samples: what decisions about boxes take to be 0 or more
+  list<index_t>* asked = nullptr; // if sizes are samples: numbers that decisions about boxes assume to be at least 0
   int cut_dim = -1;               // set when the box must be split at cut_at
   index_t cut_at = 0;
 
-  node const* nodes = nullptr; // and where these lists lie, which never grow
+  node const* nodes = nullptr; // pointers to the data of these lists, which never grow
   int const* edges = nullptr;
   int* heads = nullptr;
   std::uint64_t *bits = nullptr, *words = nullptr;
@@ -64,8 +64,8 @@ struct unfolding {
     maps.clear(), all.clear(), args.clear();
     highest = cut_dim = -1;
   }
-  /// The next demanded node below or above `n` (-1; more than `highest`), so that a sweep costs what was demanded and
-  /// not what the graph has.
+  /// Returns the next demanded node below `n` (-1: none); `above` returns the next one above it (more than `highest`:
+  /// none). A sweep thus costs time proportional to the demanded nodes, not to the size of the graph.
   constexpr int below(int n) const {
     int k = n / 64;
     if (std::uint64_t const here = bits[k] & ((std::uint64_t{1} << n % 64) - 1))
@@ -91,7 +91,7 @@ struct unfolding {
   }
   constexpr dims const& sizes(int n) const { return nodes[n].out.sizes; }
 
-  /// The instance of `n` at the map in `m`; made when missing. Axes of size 1 are normalized to index 0.
+  /// Returns the instance of `n` at the map `m`, which is made if missing. Axes of size 1 are normalized to index 0.
   constexpr int demand(int n, axis_index const* m) {
     dims const& s = nodes[n].out.sizes;
     axis_index mine[max_rank];
@@ -143,7 +143,7 @@ private:
   }
   constexpr void form(int i, instance::form x) { all.data()[i].as = x; }
   constexpr void expand(int i, int n); // an instance of node `n`
-  // One for each class of operators: what instance `i` of node `nd` needs, whose own map is a copy in `m`.
+  // One function for each class of operators: demands what instance `i` of node `nd` needs. `m` is a copy of its map.
   constexpr void through_permute(int i, node const& nd, axis_index const* m);
   constexpr void through_reshape(int i, node const& nd, axis_index const* m);
   constexpr void through_slice(int i, node const& nd, axis_index* m);
@@ -152,7 +152,7 @@ private:
   constexpr void unroll_reduction(int i, node const& nd, axis_index const* m);
   constexpr void unroll_product(int i, node const& nd, axis_index* m);
   constexpr void broadcast_operands(int i, node const& nd, axis_index const* m);
-  /// Whether index `x` lies in [from, to) everywhere in the box: 1 yes, 0 nowhere, -1 the box must be split.
+  /// Tests if index `x` is in [from, to) in the box: 1 everywhere, 0 nowhere, -1 if the box must be split.
   constexpr int inside(axis_index const& x, index_t from, index_t to) {
     if (x.dim < 0 || x.coef == 0) return x.offset >= from && x.offset < to;
     index_t const lo = range.lo[x.dim], hi = range.hi[x.dim];
@@ -162,7 +162,7 @@ private:
     };
     if (first >= from && last < to) return decided(true, first, from), decided(true, to - 1, last);
     if (decided(last < from, from - 1, last) || decided(first >= to, first, to)) return 0;
-    index_t const edge = first < from ? from : to; // first index beyond it starts the next box
+    index_t const edge = first < from ? from : to; // the first index beyond it starts the next box
     cut_dim = x.dim;
     cut_at = (edge - x.offset + x.coef - 1) / x.coef;
     return -1;
@@ -265,7 +265,7 @@ constexpr void unfolding::through_cat(int i, node const& nd, axis_index* m) {
   }
   form(i, instance::form::alias);
 }
-/// Of few elements.
+/// Unrolls a reduction of few elements.
 constexpr void unfolding::unroll_reduction(int i, node const& nd, axis_index const* m) {
   int const in = edges[nd.first];
   dims const& s = sizes(in);
@@ -292,7 +292,7 @@ constexpr void unfolding::unroll_reduction(int i, node const& nd, axis_index con
     operand(i, in, o);
   }
 }
-/// Of a short inner dimension.
+/// Unrolls a product with a short inner dimension.
 constexpr void unfolding::unroll_product(int i, node const& nd, axis_index* m) {
   bool const ta = nd.at[0][0] != 0, tb = nd.at[0][1] != 0;
   int const* const in = edges + nd.first;
@@ -310,7 +310,7 @@ constexpr void unfolding::unroll_product(int i, node const& nd, axis_index* m) {
 }
 constexpr void unfolding::broadcast_operands(int i, node const& nd, axis_index const* m) {
   int const* const in = edges + nd.first;
-  for (int k = 0; k < nd.count; ++k) { // the last axes of the result are theirs
+  for (int k = 0; k < nd.count; ++k) { // operands are aligned with the last axes of the result
     dims const& s = sizes(in[k]);
     operand(i, in[k], m + (nd.out.sizes.n - s.n));
   }

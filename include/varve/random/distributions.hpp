@@ -8,19 +8,19 @@
 #include <limits>
 
 /// @file
-/// Random tensors from tensors: each element by the parameters of its own. An operator of two operands computes them,
-/// the parameters and 60 random bits per element, so that only the bits are random to transforms, traces and graphs.
-/// None has a derivative, as in PyTorch.
+/// Random tensors whose distribution parameters are tensors, one parameter per element. Each operator computes its
+/// result from two operands: the parameters and 60 random bits per element. Only the bits are therefore random to
+/// transforms, traces and graphs. None of the operators has a derivative, as in PyTorch.
 namespace varve {
 
 namespace detail {
 inline constexpr std::int64_t bits_end = INT64_C(1) << 60;
-/// Random bits, one number for each element of a shape.
+/// Returns random bits: one integer in [0, 2^60) for each element of a shape.
 template <class = void>
 tensor random_bits(dims const& sizes) {
   return randint(0, bits_end, sizes);
 }
-/// Operators on parameters and bits of one shape: `Derived::of(parameter, bits)`.
+/// Base of operators on parameters and bits of the same shape; the rules compute an element by `of(parameter, bits)`.
 template <class Tag>
 struct by_bits {
   static constexpr op_kind kind = op_kind::indexing;
@@ -50,7 +50,7 @@ struct by_bits {
 };
 } // namespace detail
 
-/// 1 with the probability of the element, else 0.
+/// Operator: 1 with the probability that the element is, else 0.
 inline constexpr struct bernoulli_of_bits_t {
   static constexpr auto op_name = "bernoulli";
 } bernoulli_of_bits{};
@@ -61,7 +61,7 @@ struct rules<bernoulli_of_bits_t> : detail::by_bits<bernoulli_of_bits_t> {
     return kernel::uniform_of_bits(bits) < p ? 1 : 0;
   }
 };
-/// A number of the normal distribution with the element as standard deviation.
+/// Operator: a normally distributed number with mean 0 and the element as standard deviation.
 inline constexpr struct normal_of_bits_t {
   static constexpr auto op_name = "normal";
 } normal_of_bits{};
@@ -72,7 +72,7 @@ struct rules<normal_of_bits_t> : detail::by_bits<normal_of_bits_t> {
     return deviation * kernel::normal_of_bits(bits);
   }
 };
-/// How many events happen of which the element is the rate.
+/// Operator: a Poisson-distributed count with the element as rate.
 inline constexpr struct poisson_of_bits_t {
   static constexpr auto op_name = "poisson";
 } poisson_of_bits{};
@@ -84,9 +84,10 @@ struct rules<poisson_of_bits_t> : detail::by_bits<poisson_of_bits_t> {
   }
 };
 
-/// Places of the last dimension, drawn by its weights, which need not sum to 1; attribute {replacement}. With
-/// replacement there is a number of bits per draw, and the weights are summed once; without, one per weight: the least
-/// of -log(u) / weight is drawn first (a race of exponential clocks), and attribute {.., count} says how many.
+/// Operator: indices of the last dimension, drawn with probabilities proportional to its weights, which need not sum to
+/// 1. Attribute {count, replacement}. With replacement there is one random number per draw, and the weights are summed
+/// once. Without replacement there is one random number per weight, and the indices with the least -log(u) / weight are
+/// drawn in ascending order (a race of exponential clocks).
 inline constexpr struct multinomial_of_bits_t {
   static constexpr auto op_name = "multinomial";
 } multinomial_of_bits{};
@@ -146,7 +147,7 @@ struct rules<multinomial_of_bits_t> {
   }
 
 private:
-  /// Sums of the weights so far; gives how many are positive.
+  /// Computes the cumulative sums of the weights and returns how many weights are positive.
   template <class T>
   static constexpr index_t sum_weights(index_t n, row_of<T const> w, double* sums) {
     double sum = 0;
@@ -167,13 +168,14 @@ private:
                                    row_of<std::int64_t const> bits) {
     for (index_t j = 0; j < count; ++j) {
       double const at = kernel::uniform_of_bits(bits[j]) * sums[n - 1];
-      index_t low = 0, high = n - 1; // the first whose sum is greater
+      index_t low = 0, high = n - 1; // finds the first index whose cumulative sum exceeds `at`
       while (low < high) {
         index_t const middle = low + (high - low) / 2;
         if (sums[middle] > at) high = middle;
         else low = middle + 1;
       }
-      while (low > 0 && sums[low] == sums[low - 1]) --low; // `at` was rounded up to the whole sum
+      // skips weights of 0, in case `at` was rounded up to the total
+      while (low > 0 && sums[low] == sums[low - 1]) --low;
       to[j] = low;
     }
   }
@@ -191,8 +193,8 @@ private:
   }
 };
 
-/// 1 with the probability that the element of `p` is, else 0, of the dtype of p (`torch.bernoulli`). `value_error` of
-/// what is no probability.
+/// Returns 1 with the probability given by the element of `p`, else 0, in the dtype of p (`torch.bernoulli`). Throws
+/// `value_error` for elements outside of [0, 1].
 template <class T>
   requires std::is_same_v<T, tensor>
 tensor bernoulli(T const& p, generator_ref g = {}) {
@@ -201,7 +203,8 @@ tensor bernoulli(T const& p, generator_ref g = {}) {
       g, [&]() -> tensor { return bind<bernoulli_of_bits_t>()(detach(p), detail::random_bits(p.sizes())); },
       "bernoulli");
 }
-/// ... of one probability, in the shape of x and its dtype (`torch.bernoulli(x, p)`).
+/// Returns 1 with the same probability p for all elements, else 0, in the shape and dtype of x
+/// (`torch.bernoulli(x, p)`).
 template <class T>
   requires std::is_same_v<T, tensor>
 tensor bernoulli(T const& x, double p, generator_ref g = {}) {
@@ -210,8 +213,8 @@ tensor bernoulli(T const& x, double p, generator_ref g = {}) {
   return detail::drawn_from(
       g, [&]() -> tensor { return to(T(lt(T(rand(x.sizes(), dtype::float64)), p)), x.dtype()); }, "bernoulli");
 }
-/// Numbers of the normal distribution (`torch.normal`): mean and standard deviation are tensors, or one is a number.
-/// `value_error` of a negative deviation.
+/// Returns normally distributed numbers (`torch.normal`). The mean, the standard deviation or both are tensors. Throws
+/// `value_error` for a negative standard deviation.
 template <class T>
   requires std::is_same_v<T, tensor>
 tensor normal(T const& mean, T const& deviation, generator_ref g = {}) {
@@ -228,7 +231,8 @@ template <class T>
 tensor normal(double mean, T const& deviation, generator_ref g = {}) {
   return normal(T(full({}, mean, deviation.dtype())), deviation, g);
 }
-/// ... with one deviation, of sizes or of a tensor of means.
+/// Returns normally distributed numbers with one mean and one standard deviation for all elements, of given sizes. An
+/// overload takes a tensor of means instead of the sizes.
 template <class T = tensor>
 T normal(double mean, double deviation, dims const& sizes, generator_ref g = {}, dtype type = get_default_dtype()) {
   if (!(deviation >= 0)) refuse::argument_is_invalid("normal", "a standard deviation must not be negative");
@@ -239,7 +243,8 @@ template <class T>
 tensor normal(T const& mean, double deviation, generator_ref g = {}) {
   return add(T(detach(mean)), T(normal(0, deviation, mean.sizes(), g, mean.dtype())));
 }
-/// How many events happen of the rates that the elements are (`torch.poisson`), of their dtype.
+/// Returns Poisson-distributed counts whose rates are the elements of `rate`, in its dtype (`torch.poisson`). Throws
+/// `value_error` unless 0 <= rate < 2^53.
 template <class T>
   requires std::is_same_v<T, tensor>
 tensor poisson(T const& rate, generator_ref g = {}) {
@@ -248,9 +253,9 @@ tensor poisson(T const& rate, generator_ref g = {}) {
       g, [&]() -> tensor { return bind<poisson_of_bits_t>()(detach(rate), detail::random_bits(rate.sizes())); },
       "poisson");
 }
-/// `count` places of the last dimension of a vector or matrix of weights, drawn by them (`torch.multinomial`), int64.
-/// `value_error` of weights that are negative or not finite, of a sum of 0, and without replacement of more draws than
-/// positive weights.
+/// Returns `count` indices (int64) of the last dimension of a vector or matrix of weights, drawn with probabilities
+/// proportional to the weights (`torch.multinomial`). Throws `value_error` if a weight is negative or not finite or if
+/// weights sum to 0. Without replacement, more draws than positive weights are an error, too.
 template <class T>
   requires std::is_same_v<T, tensor>
 tensor multinomial(T const& weights, index_t count, bool replacement = false, generator_ref g = {}) {

@@ -5,13 +5,13 @@
 #include <varve/op/randn.hpp>
 
 /// @file
-/// Random tensors from sizes. All draw from the thread's generator, or from one that is given, which then alone moves
-/// on; the numbers depend on its state alone, whatever the width of vectors and the number of threads. Traced functions
-/// draw from the thread's generator only: one of their own is refused there. (Templates only to cost nothing unless
-/// used.)
+/// Random tensors of given sizes. All functions draw from the thread's generator, or from a generator that is passed;
+/// then only that one advances. The numbers depend only on the generator's state, not on the SIMD width or the number
+/// of threads. Traced functions may draw only from the thread's generator; passing a generator of their own is refused.
+/// (The functions are templates so that unused ones cost nothing.)
 namespace varve {
 
-/// The generator of a call: the thread's, or another (`generator g{7}; rand({2}, g)`).
+/// The generator that a call draws from: the thread's by default, or another one (`generator g{7}; rand({2}, g)`).
 class generator_ref {
 public:
   constexpr generator_ref() = default;
@@ -23,7 +23,7 @@ private:
 };
 
 namespace detail {
-/// What a message names instead of the random operator by which a function draws.
+/// Guard that sets the name which error messages use in place of the random operator that a function calls.
 class random_caller_guard {
 public:
   explicit random_caller_guard(char const* name) : before_(random_caller) {
@@ -36,7 +36,7 @@ public:
 private:
   char const* before_;
 };
-/// `f()`, whose random operators draw from `g`; messages name `caller`, if there is one.
+/// Returns `f()`, whose random operators draw from `g`. Error messages name `caller` unless it is null.
 template <class F>
 auto drawn_from(generator_ref g, F const& f, char const* caller = nullptr) {
   random_caller_guard const named(caller);
@@ -56,7 +56,7 @@ auto drawn_from(generator_ref g, F const& f, char const* caller = nullptr) {
     }
     static void set(generator const& to) {
       default_generator = to;
-      ++generator_sets; // a trace refuses what it would not know of
+      ++generator_sets; // lets a trace detect and refuse the exchange
     }
   } const now(*g.other());
   return f();
@@ -65,7 +65,7 @@ constexpr dims fact_of(dtype t) { return dims{static_cast<index_t>(t)}; }
 constexpr void require_floating(char const* op, dtype t) {
   if (!is_floating(t)) refuse::dtype_is_not_supported(op, name(t));
 }
-/// Refuses a dtype that does not hold every whole number in [low, high].
+/// Refuses a dtype that cannot represent every integer in [low, high].
 constexpr void require_held(char const* op, dtype t, std::int64_t low, std::int64_t high) {
   int const digits = t == dtype::float64 ? 53 : t == dtype::float16 ? 11 : t == dtype::bfloat16 ? 8 : 24;
   std::int64_t const real = INT64_C(1) << digits;
@@ -73,7 +73,8 @@ constexpr void require_held(char const* op, dtype t, std::int64_t low, std::int6
   std::int64_t const most = is_floating(t) ? real : t == dtype::bool_ ? 1 : greatest_of(t);
   if (low < least || high > most) refuse::argument_is_invalid(op, "the dtype does not hold all numbers of the range");
 }
-/// Factories of random numbers: the numbers of `n` elements of type T by `Rules::fill<T>(attributes, sizes, data)`.
+/// Base of the factories of random numbers: `Rules::fill<T>(attributes, sizes, data, generator)` fills the elements and
+/// returns how far the generator's offset advances.
 template <class Tag>
 struct random_factory : factory {
   static constexpr op_kind kind = op_kind::random;
@@ -89,7 +90,7 @@ struct random_factory : factory {
 };
 } // namespace detail
 
-/// Uniform numbers in [0, 1); attributes {shape, {dtype}}.
+/// Operator: uniform numbers in [0, 1). Attributes {shape, {dtype}}.
 inline constexpr struct rand_t {
   static constexpr auto op_name = "rand";
 } rand_op{};
@@ -100,7 +101,8 @@ struct rules<rand_t> : detail::random_factory<rand_t> {
     if constexpr (std::is_floating_point_v<T>) return kernel::fill_uniform(numel(sizes), to, g.seed, g.offset);
     else refuse::dtype_is_not_supported("rand", name(dtype_of_type<T>()));
   }
-  /// In steps of the half of epsilon, as others are: rounded to nearest, some would be 1.
+  /// Rounds down to multiples of half of epsilon, the step of the other dtypes too. Rounding to nearest would turn some
+  /// numbers into 1.
   template <class A>
   static tensor make_coarse(A at) {
     auto const type = static_cast<dtype>(at[1][0]);
@@ -119,8 +121,8 @@ struct rules<rand_t> : detail::random_factory<rand_t> {
   }
 };
 
-/// Whole numbers in [low, high); attributes {shape, {dtype}, {low, high}}, each of the two as its upper and lower 32
-/// bits (attributes hold no number of 2^62).
+/// Operator: integers in [low, high). Attributes {shape, {dtype}, {low, high}}; each bound is stored as its upper and
+/// lower 32 bits, because attributes cannot hold numbers of 2^62 and above.
 inline constexpr struct randint_t {
   static constexpr auto op_name = "randint";
 } randint_op{};
@@ -152,7 +154,7 @@ private:
   }
 };
 
-/// Permutations of 0, 1, ..., n - 1 along the last dimension, n; attributes {shape, {dtype}}.
+/// Operator: permutations of 0, 1, ..., n - 1 along the last dimension, whose size is n. Attributes {shape, {dtype}}.
 inline constexpr struct randperm_t {
   static constexpr auto op_name = "randperm";
 } randperm_op{};
@@ -177,12 +179,13 @@ struct rules<randperm_t> : detail::random_factory<randperm_t> {
   }
 };
 
-/// A tensor of standard normal numbers, of a generator.
+/// Returns a tensor of standard normal numbers drawn from a generator (`torch.randn`).
 template <class = void>
 tensor randn(dims const& sizes, generator& g, dtype type = get_default_dtype()) {
   return detail::drawn_from(g, [&]() -> tensor { return randn(sizes, type); });
 }
-/// A tensor of uniform numbers in [0, 1) (`torch.rand`). `dtype_error` of a dtype that is not floating.
+/// Returns a tensor of uniform numbers in [0, 1) (`torch.rand`). Throws `dtype_error` if the dtype is not
+/// floating-point.
 template <class = void>
 tensor rand(dims const& sizes, dtype type = get_default_dtype()) {
   return detail::create(bind<rand_t>(sizes, detail::fact_of(type)));
@@ -191,8 +194,8 @@ template <class = void>
 tensor rand(dims const& sizes, generator& g, dtype type = get_default_dtype()) {
   return detail::drawn_from(g, [&]() -> tensor { return rand(sizes, type); });
 }
-/// A tensor of whole numbers in [low, high) (`torch.randint`); `value_error` of an empty range, or of one that the
-/// dtype does not hold.
+/// Returns a tensor of integers in [low, high) (`torch.randint`). Throws `value_error` if the range is empty or the
+/// dtype cannot represent all of it.
 template <class = void>
 tensor randint(std::int64_t low, std::int64_t high, dims const& sizes, dtype type = dtype::int64) {
   if (!(low < high)) refuse::argument_is_invalid("randint", "the range [low, high) must not be empty");
@@ -203,7 +206,7 @@ template <class = void>
 tensor randint(std::int64_t low, std::int64_t high, dims const& sizes, generator& g, dtype type = dtype::int64) {
   return detail::drawn_from(g, [&]() -> tensor { return randint(low, high, sizes, type); });
 }
-/// 0, 1, ..., n - 1 in random order (`torch.randperm`). O(n), one element after the other.
+/// Returns 0, 1, ..., n - 1 in random order (`torch.randperm`). Takes O(n) sequential steps.
 template <class = void>
 tensor randperm(index_t n, dtype type = dtype::int64) {
   if (n < 0) refuse::argument_is_invalid("randperm", "n must not be negative");
@@ -215,7 +218,8 @@ tensor randperm(index_t n, generator& g, dtype type = dtype::int64) {
   return detail::drawn_from(g, [&]() -> tensor { return randperm(n, type); });
 }
 
-/// As many as another tensor has, of its dtype.
+/// Returns a tensor of uniform numbers in [0, 1) with the sizes and dtype of x. `randn_like` and `randint_like` do the
+/// same with normal numbers and with integers.
 template <class T>
   requires std::is_same_v<T, tensor>
 tensor rand_like(T const& x, generator_ref g = {}) {
@@ -232,7 +236,8 @@ tensor randint_like(T const& x, std::int64_t low, std::int64_t high, generator_r
   return detail::drawn_from(g, [&]() -> tensor { return randint(low, high, x.sizes(), x.dtype()); });
 }
 
-/// Static arrays of the same numbers; they advance the generator: `generator g{42}; auto w = rand<float, 2, 3>(g);`
+/// Returns a static array of the numbers that `rand` gives for tensors, and advances the generator. Example:
+/// `generator g{42}; auto w = rand<float, 2, 3>(g);`
 template <class T, index_t... D>
 constexpr array<T, D...> rand(generator& g) {
   array<T, D...> r{};

@@ -7,14 +7,14 @@
 #include <varve/special/rounding.hpp>
 
 /// @file
-/// Operators that fill a tensor with random numbers (`Tensor.uniform_`, ...): what is written is a `copy_` of what was
-/// drawn, with its checks.
+/// Operators that fill a tensor with random numbers (`Tensor.uniform_`, ...). They draw a tensor and write it with
+/// `copy_`, which makes its usual checks.
 namespace varve {
 
 namespace detail {
-/// The dtype in which numbers for a tensor are drawn.
+/// Returns the dtype in which the numbers for a tensor are drawn.
 constexpr dtype drawn_for(dtype t) { return is_floating(t) ? computed_in(t) : dtype::float64; }
-/// Uniform numbers of the open interval (0, 1), for logarithms.
+/// Returns uniform numbers in the open interval (0, 1), whose logarithms are finite.
 template <class T>
 T open_uniform(dims const& sizes, dtype t) {
   return maximum(T(rand(sizes, t)), t == dtype::float64 ? 0x1p-54 : 0x1p-25);
@@ -26,7 +26,7 @@ T const& filled_with(T const& x, generator_ref g, F const& f) {
 }
 } // namespace detail
 
-/// x becomes uniform numbers in [low, high).
+/// Fills x with uniform numbers in [low, high) (`Tensor.uniform_`).
 inline constexpr struct uniform__t {
   template <std::same_as<tensor> T>
   T const& operator()(T const& x, double low = 0, double high = 1, generator_ref g = {}) const {
@@ -36,7 +36,7 @@ inline constexpr struct uniform__t {
         x, g, [&](dims const& s, dtype t) -> tensor { return add(T(mul(T(rand(s, t)), high - low)), low); });
   }
 } uniform_{};
-/// ... numbers of the normal distribution.
+/// Fills x with normally distributed numbers (`Tensor.normal_`).
 inline constexpr struct normal__t {
   template <std::same_as<tensor> T>
   T const& operator()(T const& x, double mean = 0, double deviation = 1, generator_ref g = {}) const {
@@ -45,7 +45,7 @@ inline constexpr struct normal__t {
                                [&](dims const& s, dtype t) -> tensor { return normal(mean, deviation, s, {}, t); });
   }
 } normal_{};
-/// ... powers of e of them.
+/// Fills x with e^z for normally distributed z (`Tensor.log_normal_`).
 inline constexpr struct log_normal__t {
   template <std::same_as<tensor> T>
   T const& operator()(T const& x, double mean = 1, double deviation = 2, generator_ref g = {}) const {
@@ -54,7 +54,7 @@ inline constexpr struct log_normal__t {
         x, g, [&](dims const& s, dtype t) -> tensor { return exp(T(normal(mean, deviation, s, {}, t))); });
   }
 } log_normal_{};
-/// ... 1 with a probability, else 0.
+/// Fills x with 1 with probability p, else with 0 (`Tensor.bernoulli_`).
 inline constexpr struct bernoulli__t {
   template <std::same_as<tensor> T>
   T const& operator()(T const& x, double p = 0.5, generator_ref g = {}) const {
@@ -63,7 +63,7 @@ inline constexpr struct bernoulli__t {
     return detail::filled_with(x, g, [&](dims const& s, dtype) -> tensor { return lt(T(rand(s, dtype::float64)), p); });
   }
 } bernoulli_{};
-/// ... positive numbers of the exponential distribution.
+/// Fills x with exponentially distributed numbers (`Tensor.exponential_`).
 inline constexpr struct exponential__t {
   template <std::same_as<tensor> T>
   T const& operator()(T const& x, double rate = 1, generator_ref g = {}) const {
@@ -74,7 +74,8 @@ inline constexpr struct exponential__t {
     });
   }
 } exponential_{};
-/// ... how many trials of a probability it takes: 1, 2, ...
+/// Fills x with the number of trials up to and including the first success, 1, 2, ..., where p is the probability of
+/// success (`Tensor.geometric_`).
 inline constexpr struct geometric__t {
   template <std::same_as<tensor> T>
   T const& operator()(T const& x, double p, generator_ref g = {}) const {
@@ -86,7 +87,7 @@ inline constexpr struct geometric__t {
     });
   }
 } geometric_{};
-/// ... numbers of the Cauchy distribution.
+/// Fills x with numbers of the Cauchy distribution (`Tensor.cauchy_`).
 inline constexpr struct cauchy__t {
   template <std::same_as<tensor> T>
   T const& operator()(T const& x, double median = 0, double width = 1, generator_ref g = {}) const {
@@ -98,7 +99,8 @@ inline constexpr struct cauchy__t {
     });
   }
 } cauchy_{};
-/// ... whole numbers in [low, high); without a range all that are not negative, floating ones as far as they are exact.
+/// Fills x with integers in [low, high) (`Tensor.random_`). Without a range these are all non-negative integers of the
+/// dtype; for float32 and float64, those up to 2^24 or 2^53, which are exact.
 inline constexpr struct random__t {
   template <std::same_as<tensor> T>
   T const& operator()(T const& x, std::int64_t low, std::int64_t high, generator_ref g = {}) const {

@@ -5,7 +5,7 @@
 
 namespace varve {
 
-/// Equality of two facts as a fact: a type when both are types, else a `bool`.
+/// Returns whether two facts are equal: as a type if both are types, else as a `bool`.
 template <fact A, fact B>
 constexpr auto same_fact(A const& a, B const& b) {
   if constexpr (is_ints<A> && is_ints<B>) return std::bool_constant<(A::to_dims() == B::to_dims())>{};
@@ -13,7 +13,7 @@ constexpr auto same_fact(A const& a, B const& b) {
 }
 
 namespace detail {
-/// An attribute given by a user as a fact: `axis<1>`, an integer, a list, a flag, a dtype.
+/// Returns an attribute that a user passed (`axis<1>`, an integer, a list, a flag, a dtype) as a fact.
 template <class T>
 constexpr auto as_fact(T const& t) {
   if constexpr (fact<T>) return t;
@@ -22,7 +22,7 @@ constexpr auto as_fact(T const& t) {
 }
 inline constexpr auto identity = [](auto const& v) { return viewed(v); };
 
-/// Axes of `from` that a broadcast from `to` repeated, leading ones included.
+/// Returns the axes of `from` along which a broadcast from `to` repeated elements, including leading axes.
 inline constexpr auto repeated_axes = [](dims const& from, dims const& to) {
   dims r;
   int const shift = from.n - to.n;
@@ -33,7 +33,8 @@ inline constexpr auto repeated_axes = [](dims const& from, dims const& to) {
 } // namespace detail
 
 namespace detail {
-/// `sum_to_size`, or the value itself where there is nothing to sum up.
+/// Sums a value to a shape as `sum_to_size` does, but returns a value that has the shape and dtype already as it is,
+/// even for rank 0.
 inline constexpr struct sum_to_shape_t {
   template <value G, fact S>
   constexpr auto operator()(G const& g, S const& sizes) const {
@@ -53,9 +54,9 @@ inline constexpr struct sum_to_shape_t {
 inline constexpr auto rank_of_sizes = [](dims const& s) { return dims{s.n}; };
 } // namespace detail
 
-/// Sums a value to a shape that broadcasts to its own (`Tensor.sum_to_size`): the transpose of broadcasting. Like
-/// `sum` it gives int64 of integers and truth values, also where there is nothing to sum up. To rank 0 it always sums;
-/// a value that has the shape already is given as it is.
+/// Sums a value to a shape that broadcasts to its own (`Tensor.sum_to_size`): the transpose of broadcasting. Like `sum`
+/// it returns int64 for integers and bool, even if there is nothing to sum. A result of rank 0 is always a new value.
+/// Otherwise a value that has the shape and that dtype already is returned as it is.
 inline constexpr struct sum_to_size_t {
   template <value G, fact S>
   constexpr auto operator()(G const& g, S const& sizes) const {
@@ -66,7 +67,7 @@ inline constexpr struct sum_to_size_t {
   }
 } sum_to_size{};
 
-/// Repeats a value to a shape unless it has it already.
+/// Expands a value to a shape. Returns the value itself if it has the shape already.
 inline constexpr struct broadcast_to_t {
   template <value X, fact S>
   constexpr auto operator()(X const& x, S const& sizes) const {
@@ -75,14 +76,14 @@ inline constexpr struct broadcast_to_t {
 } broadcast_to{};
 
 namespace detail {
-/// Two tensors of one dtype and shape, which is the common case: found without a copy of either.
+/// Both operands are tensors, so that `alike` can detect the common case, one dtype and shape, without copying either.
 template <class A, class B>
 concept both_tensors = std::is_same_v<A, tensor> && std::is_same_v<B, tensor>;
 template <class A, class B>
 bool alike(A const& a, B const& b) {
   return a.dtype() == b.dtype() && a.sizes() == b.sizes();
 }
-/// Gives a tangent the dtype and shape of the result it belongs to.
+/// Returns a tangent in the dtype and shape of the result that it belongs to.
 template <value D, value Y>
 constexpr auto match(D const& d, Y const& y) {
   if constexpr (both_tensors<D, Y>) {
@@ -90,7 +91,7 @@ constexpr auto match(D const& d, Y const& y) {
   }
   return broadcast_to(to(d, type_fact(y)), shape_of(y));
 }
-/// Brings a cotangent back to the dtype and shape of the operand it belongs to.
+/// Returns a cotangent in the dtype and shape of the operand that it belongs to, summed over repeated axes.
 template <value G, value X>
 constexpr auto unmatch(G const& g, X const& x) {
   if constexpr (both_tensors<G, X>) {
@@ -101,7 +102,7 @@ constexpr auto unmatch(G const& g, X const& x) {
 } // namespace detail
 
 namespace detail {
-/// Rank of an operand as its rule sees it.
+/// Returns the rank of an operand as its rule sees it, without the mapped dimension.
 template <class V, class F>
 constexpr int logical_rank(operand<V, F> const& o) {
   return rank_of(o.value) - static_cast<int>(static_cast<bool>(o.batched));
@@ -116,7 +117,7 @@ inline constexpr auto prepend = [](dims const& sizes, dims const& n) {
   dims r = sizes;
   return r.insert(0, n[0]);
 };
-/// Axes of a value whose mapped dimension came in front.
+/// Returns axes increased by 1, for a value whose mapped dimension was moved to the front.
 inline constexpr auto shifted = [](dims const& axes) {
   dims r = axes;
   for (int k = 0; k < r.n; ++k) ++r[k];
@@ -133,7 +134,7 @@ constexpr auto rank_fact(V const& v, int less) {
 }
 } // namespace detail
 
-/// Rank without the mapped dimension, as a fact.
+/// Returns the rank of an operand without the mapped dimension, as a fact.
 template <class V, class F>
 constexpr auto logical_rank_fact(operand<V, F> const& o) {
   if constexpr (std::is_same_v<F, bool>) return dims{detail::logical_rank(o)};
@@ -142,12 +143,12 @@ constexpr auto logical_rank_fact(operand<V, F> const& o) {
                    ints<F::value ? 1 : 0>{});
 }
 
-/// Inserts dimensions of size 1 behind the mapped one, so that the operand broadcasts against others of logical rank
+/// Inserts dimensions of size 1 after the mapped one, so that the operand broadcasts against others of logical rank
 /// `rank`.
 template <class V, class F, fact R>
 constexpr auto align(operand<V, F> const& o, R const& rank) {
   if constexpr (std::is_same_v<F, bool> && std::is_same_v<R, dims>)
-    if (!o.batched || detail::logical_rank(o) >= rank[0]) return V(o.value); // none to insert, as nearly always
+    if (!o.batched || detail::logical_rank(o) >= rank[0]) return V(o.value); // nothing to insert, the common case
   return choose(
       o.batched,
       [&](auto const& v) {
@@ -157,7 +158,8 @@ constexpr auto align(operand<V, F> const& o, R const& rank) {
       detail::identity, o.value);
 }
 
-/// The operand with its mapped dimension in front; one that is not mapped is repeated `n` times (a view for tensors).
+/// Returns the operand with its mapped dimension in front. An operand that is not mapped is repeated `n` times (a view
+/// for tensors).
 template <class V, class F, fact N>
 constexpr auto materialize(operand<V, F> const& o, N const& n) {
   return choose(

@@ -5,16 +5,19 @@
 
 namespace varve::rule {
 
-/// Family of operators that do something outside of the program, and give nothing but a receipt (an int64 0 of rank 0).
-/// `Rules` are the rules themselves, which say `run(attributes, operands...)` on memory: `struct rules<log_t> :
-/// rule::effect<rules<log_t>>`. Calls keep their order wherever programs go: graphs made at run time keep each, in the
-/// order of the text, and no pass drops, merges, moves or repeats one; a trace does not act, who runs the graph does.
-/// Derivatives pass by: `run` is given primal values, and where a function runs again for its gradient it is not called
-/// again. Under `vmap` a rule `batch` says what a call on lanes is; without one it is refused. `trace` and fused
-/// programs refuse effects by name; `compile` runs such programs operator by operator.
+/// Family of operators that act outside of the program and return only a receipt, an int64 0 of rank 0. `Rules` are the
+/// rules of the operator, which provide `run(attributes, operands...)` on memory: `struct rules<log_t> :
+/// rule::effect<rules<log_t>>`.
 ///
-/// An effect that gives a value has rules as any operator, with `kind = op_kind::effect`. It does act again where a
-/// gradient needs that value again.
+/// Calls keep their order. Graphs made at run time record each call in program order, and no pass drops, merges, moves
+/// or repeats one. Tracing a function does not run its effects; running the graph does.
+///
+/// Derivatives ignore the call: `run` receives primal values, and is not called again when a function runs again for
+/// its gradient. Under `vmap` a rule `batch` defines a call on lanes; without it the call is refused. `trace` and fused
+/// programs refuse effects and name them. `compile` runs such programs operator by operator.
+///
+/// An effect that returns a value has rules like any operator, with `kind = op_kind::effect`. It acts again if a
+/// gradient needs its value again.
 template <class Rules, int Arity = 1>
 struct effect {
   static constexpr op_kind kind = op_kind::effect;

@@ -6,8 +6,8 @@
 
 namespace varve::rule {
 
-/// Family of operators linear in their one operand: the tangent goes through the operator itself. The operator gives
-/// `shape`, `compute`, `vjp` and `batch`.
+/// Family of operators that are linear in their one operand: the tangent of the result is the operator applied to the
+/// tangent of the operand. The operator provides `shape`, `compute`, `vjp` and `batch`.
 struct linear {
   static constexpr int arity = 1;
   template <class Op, value D, value Y, value X>
@@ -16,7 +16,8 @@ struct linear {
   }
 };
 
-/// Family of operators linear in each of two operands (`mm`). The operator gives `shape`, `compute`, `vjp` and `batch`.
+/// Family of operators that are linear in each of two operands (`mm`). The operator provides `shape`, `compute`, `vjp`
+/// and `batch`.
 struct bilinear {
   static constexpr int arity = 2;
   template <class Op, value D, value Y, value A, value B>
@@ -29,9 +30,9 @@ struct bilinear {
   }
 };
 
-/// Family of operators that only change where elements are looked up. The operator gives `layout_of(at, layout)`:
-/// static values copy along it, tensors share storage, traces take its shape. Linear; the operator gives `vjp` and
-/// `batch`.
+/// Family of linear operators that only change where elements are looked up. The operator provides `layout_of(at,
+/// layout)`, `vjp` and `batch`. Static values copy elements along the layout, tensors share storage, and traces use its
+/// shape.
 struct view : linear {
   static constexpr op_kind kind = op_kind::view;
   static constexpr saved_values saved = saved_values::nothing();
@@ -40,7 +41,7 @@ struct view : linear {
 } // namespace varve::rule
 
 namespace varve::detail {
-/// The shape rule of a view operator: the sizes of its layout.
+/// Returns the dtype and shape of a view operator's result; the sizes are those of its layout.
 template <class Rules>
 constexpr meta view_shape(attributes const& at, meta const* in) {
   return {in[0].type, Rules::layout_of(at, contiguous_layout(in[0].sizes)).sizes, in[0].number};

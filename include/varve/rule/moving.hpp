@@ -8,10 +8,10 @@
 #include <type_traits>
 
 /// @file
-/// What operators that put elements somewhere are made of, in either world.
+/// Parts of operators that write elements to places, for static values and tensors.
 namespace varve::detail {
 
-/// Zeros for all elements of a fresh result.
+/// Sets all elements of a fresh result to 0.
 template <class R>
 constexpr void clear(strided<R> const& out) {
   index_t const n = numel(out.sizes);
@@ -26,12 +26,12 @@ constexpr void assign_row(index_t n, row_of<R> out, row_of<R const> x) {
   else
     for (index_t i = 0; i < n; ++i) out[i] = x[i];
 }
-/// The elements of `x` written to those of `out`, which has its sizes; they may not overlap.
+/// Writes the elements of `x` to those of `out`, which has the same sizes. They must not overlap.
 template <class R>
 constexpr void assign(strided<R> const& out, strided<R const> const& x) {
   for_each_row(x.sizes, [](index_t n, auto to, auto from) { detail::assign_row<R>(n, to, from); }, out, x);
 }
-/// ... of tensors.
+/// Writes the elements of a tensor to those of another one of the same sizes. They must not overlap.
 template <int Bytes>
 void assign(strided<kernel::item<Bytes>> const& out, strided<kernel::item<Bytes> const> const& x) {
   index_t to[max_rank], from[max_rank];
@@ -39,7 +39,7 @@ void assign(strided<kernel::item<Bytes>> const& out, strided<kernel::item<Bytes>
   kernel::copy_strided(x.sizes, {static_cast<void*>(out.data), to, Bytes},
                        {static_cast<void const*>(x.data), from, Bytes});
 }
-/// The elements of `x` added to those of `out`, one after the other.
+/// Adds the elements of `x` to those of `out`, one after the other.
 template <class R>
 constexpr void add_row(index_t n, row_of<R> out, row_of<R const> x) {
   index_t i = 0;

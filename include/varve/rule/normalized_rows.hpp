@@ -17,12 +17,13 @@ template <class T>
 T const* floats_of(tensor const& t) {
   return static_cast<T const*>(t.raw(sizeof(T)));
 }
-/// Is a tensor one of floats whose elements lie in rows of `n` > 0, short enough?
+/// True if a tensor of float32 or float64 has elements, and rows of `n` are not too long for the kernels.
 inline bool has_rows(tensor const& x, index_t n) {
   tensor const* const all[] = {&x};
   return n > 0 && n <= kernel::longest_row && are_floats(all, 1) && numel(x.sizes()).bits > 0;
 }
-/// Is a tensor one of floats with a few columns along an axis, so that all of them stay in the first cache?
+/// True if a tensor of float32 or float64 can be normalized along one axis in the first cache: it has at most 2048
+/// elements.
 inline bool has_short_columns(tensor const& x, dims const& axis) {
   tensor const* const all[] = {&x};
   int const rank = x.dim();
@@ -31,14 +32,15 @@ inline bool has_short_columns(tensor const& x, dims const& axis) {
   for (extent const size : x.sizes()) n = is_symbol(size) || size.bits > 2048 ? 0 : n * size.bits;
   return n > 0 && n <= 2048;
 }
-/// The size of an axis if it is the last one, or -1.
+/// Returns the size of an axis if it is the last one and not symbolic, else -1.
 inline index_t size_of_last(tensor const& x, dims const& axis) {
   int const rank = x.dim();
   if (axis.n != 1 || rank == 0 || wrap_axis(axis[0], rank) != rank - 1 || is_symbol(x.sizes()[rank - 1])) return -1;
   return x.sizes()[rank - 1].bits;
 }
 inline tensor contiguous_or_copy(tensor const& x) { return x.is_contiguous() ? x : contiguous_copy(x); }
-/// `Kernel::run<T>(rows, n, x..., result)` of contiguous tensors of one shape.
+/// Returns the result that `Kernel::run<T>(rows, n, x..., result)` computes from tensors of one shape, which are copied
+/// unless they are contiguous.
 template <class Kernel, class... X>
 tensor map_rows(index_t n, tensor const& x, X const&... more) {
   tensor const all[] = {contiguous_or_copy(x), contiguous_or_copy(more)...};
@@ -54,7 +56,8 @@ tensor map_rows(index_t n, tensor const& x, X const&... more) {
   });
   return r;
 }
-/// Are a cotangent and the tensor that it belongs to alike, so that a kernel may read them together?
+/// True if a cotangent is defined and has the shape and floating dtype of the tensor that it belongs to, so that one
+/// kernel can read both.
 inline bool are_alike(tensor const& g, tensor const& like) {
   tensor const* const all[] = {&g, &like};
   return g.defined() && are_floats(all, 2) && g.sizes() == like.sizes();

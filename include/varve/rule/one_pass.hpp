@@ -6,11 +6,11 @@
 #include <varve/rule/broadcasting.hpp>
 
 /// @file
-/// Elementwise functions that are written in operators, run on the lanes of a register: a whole function, or its
-/// gradient, is one pass over memory, and its text is the one that interpreters see.
+/// Elementwise functions that are written in operators, evaluated on the lanes of a register. A whole function, or its
+/// gradient, is one pass over memory. Interpreters process the same source text.
 namespace varve::detail {
 
-/// The interpreter of lanes: elementwise operators on values of it are their kernels on registers `V`.
+/// The interpreter of lanes: it runs the kernels of elementwise operators on registers `V`.
 template <class V>
 struct in_lanes {
   using element = kernel::element_t<V>;
@@ -34,11 +34,11 @@ struct in_lanes {
     return seen<in_lanes, type, V>{{}, {}, R::kernel(lanes_of(x)...)};
   }
 };
-/// Lanes as a value, whose operators are those of varve.
+/// Lanes as a value, to which varve's operators apply.
 template <class V>
 using lanes_value = seen<in_lanes<V>, kernel::element_t<V>, V>;
 
-/// The interpreter of values beside a tangent, of lanes or of tensors: that of a function of one argument.
+/// The interpreter of values with a tangent, for functions of one argument. The values are lanes or tensors.
 struct in_tangent {
   static constexpr int level = 2;
   static constexpr char const* kind = "tangent";
@@ -85,14 +85,15 @@ struct in_tangent {
     }
   }
 };
-/// The derivative of `F{}(x, constants...)` by x, times `d`. An elementwise function has a diagonal Jacobian: that is
-/// its pullback of the cotangent `d`, too.
+/// Returns the derivative of `F{}(x, constants...)` by x, times `d`. An elementwise function has a diagonal Jacobian,
+/// so this is also its pullback of the cotangent `d`.
 template <class F, class D, class X, class... C>
 constexpr auto derivative_times(D const& d, X const& x, C const&... constants) {
   return F{}(seen<in_tangent, X, D>{x, {}, d}, constants...).extra;
 }
 
-/// `F` on registers, and its pullback: of a cotangent, x and constants.
+/// The function object that evaluates `F` on registers. `pullback_in_lanes` evaluates its pullback from a cotangent, x
+/// and constants.
 template <class F>
 struct value_in_lanes {
   template <class V, class... C>
@@ -119,8 +120,8 @@ inline constexpr pointwise_info one_pass_of{"one pass",
                                              &kernel::contiguous<float, float, F, Arity>,
                                              &kernel::contiguous<double, double, F, Arity>, nullptr, nullptr}};
 
-/// `f(a, b)` for an `f` that is written in elementwise operators: of two floating tensors of one shape in one pass,
-/// when nothing watches and nothing is registered for the operators `Part`.
+/// Returns `f(a, b)` for an `f` that is written in elementwise operators. Two floating tensors of one dtype and shape
+/// take one pass if nothing watches their calls and nothing is registered for the operators `Part`.
 template <class... Part, class F, class A, class B>
 constexpr auto at_once(F const& f, A const& a, B const& b) {
   if constexpr (both_tensors<A, B>) {
@@ -132,8 +133,8 @@ constexpr auto at_once(F const& f, A const& a, B const& b) {
   return f(a, b);
 }
 
-/// An elementwise function `F{}(x, constants...)` as a whole call: `F` says `op_name`, how many operands it has
-/// (`arity`), and whether nothing is registered for its operators (`is_built_in()`).
+/// An elementwise function `F{}(x, constants...)` as a whole call. `F` provides its name `op_name`, its number of
+/// operands `arity`, and `is_built_in()`, which is true if nothing is registered for its operators.
 template <class F>
 struct whole_function {
   static tensor value(attributes const&, tensor const* const* x) {
@@ -148,9 +149,9 @@ struct whole_function {
       return whole_gradient(all, F::arity + 1, kernel, body);
     }(std::make_index_sequence<F::arity>{});
   }
-  static constexpr saved_values saved{{(1 << F::arity) - 1}}; // all operands, for the first
+  static constexpr saved_values saved{{(1 << F::arity) - 1}}; // the gradient of the first operand reads all operands
   static constexpr op_table table = whole_table(F::op_name, F::arity, saved, &pullback);
-  /// Undefined when the body must run.
+  /// Returns the result, or an undefined tensor if the body must run.
   template <class... C>
   static tensor call(tensor const& x, C const&... c) {
     tensor const* const first[] = {&x};

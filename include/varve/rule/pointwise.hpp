@@ -6,7 +6,8 @@
 namespace varve {
 
 namespace detail {
-/// What promotion looks at, of a mapped operand: {dtype, rank in a lane, rank, is it a plain number?}.
+/// Returns what dtype promotion needs from a mapped operand: {dtype, rank in a lane, rank, whether it is a plain
+/// number}.
 template <class V, class F>
 constexpr auto lane_fact(operand<V, F> const& o) {
   auto const number_fact = [&] {
@@ -17,9 +18,9 @@ constexpr auto lane_fact(operand<V, F> const& o) {
                     dims const& n) { return dims{type[0], rank[0], sizes.n, n[0]}; },
                  type_fact(o.value), logical_rank_fact(o), shape_of(o.value), number_fact);
 }
-/// The dtype that an elementwise operator computes in, in a lane, where that is not the one of all lanes together: a
-/// value of rank 0 in its lane decides no dtype beside one with dimensions, but has dimensions itself when it is
-/// mapped.
+/// Returns the dtype in which an elementwise operator computes in a lane, or an empty list if it is the same for all
+/// lanes together. A value of rank 0 in its lane does not decide the dtype beside one with dimensions, but with the
+/// mapped dimension it would.
 template <class R>
 inline constexpr auto dtype_of_lanes = [](auto const&... o) {
   auto const seen_as = [](dims const& f, index_t rank) {
@@ -31,7 +32,7 @@ inline constexpr auto dtype_of_lanes = [](auto const&... o) {
   dtype const t = R::compute_type(lanes, sizeof...(o));
   return t == R::compute_type(all, sizeof...(o)) ? dims{} : dims{static_cast<index_t>(t)};
 };
-/// ... of operands; `dims{}` where it is. Operands of one dtype, as nearly all are, need no facts.
+/// Returns `dtype_of_lanes` of operands. Operands of one dtype, the common case, need no facts.
 template <class R, class... O>
 constexpr auto computed_in_lanes(O const&... o) {
   using found = decltype(on_dims(dtype_of_lanes<R>, lane_fact(o)...));
@@ -56,8 +57,9 @@ constexpr auto in_dtype_of_lanes(V&& v, T const& type) {
 
 namespace varve::rule {
 
-/// Family of operators that compute each element from the elements at the same place, and say nothing of derivatives:
-/// asking for them is an error. The operator gives `kernel(x...)` on scalars or SIMD lanes; shape and batch follow.
+/// Family of operators that compute each element from the elements at the same place, without derivatives. To
+/// differentiate one is an error, except that comparisons are constants. The operator provides `kernel(x...)` on
+/// scalars or SIMD lanes; the shape and batch rules follow from it.
 template <int Arity, promotion P = promotion::arithmetic, int Conditions = 0>
 struct elementwise {
   static constexpr op_kind kind = op_kind::pointwise;
@@ -67,11 +69,11 @@ struct elementwise {
                                               : "(Tensor self, Tensor other, Tensor third) -> Tensor";
   static constexpr int arity = Arity;
   static constexpr promotion promote = P;
-  /// Number of leading operands that are truth values and take no part in promotion (`where`).
+  /// The number of leading operands that are truth values and take no part in promotion (`where`).
   static constexpr int conditions = Conditions;
   static constexpr bool differentiable = P != promotion::comparison;
 
-  /// dtype the kernel computes in.
+  /// Returns the dtype in which the kernel computes.
   static constexpr dtype compute_type(meta const* in, int) {
     dtype t{};
     if constexpr (Arity - Conditions == 1) t = in[Conditions].type;
@@ -106,9 +108,9 @@ struct elementwise {
   }
 };
 
-/// ... with derivatives: the operator gives `partial(arg<I>, y, x...)`, the derivative of the result by the I-th
-/// operand
-/// (`one` and `minus_one` cost nothing); jvp and vjp follow.
+/// Family of elementwise operators with derivatives. The operator provides `kernel(x...)` and `partial(arg<I>, y,
+/// x...)`, the derivative of the result by operand I; jvp and vjp follow from it. The partial derivatives `one` and
+/// `minus_one` cost nothing.
 template <int Arity, promotion P = promotion::arithmetic, int Conditions = 0>
 struct pointwise : elementwise<Arity, P, Conditions> {
   template <std::size_t I, class Op, value D, value Y, value... X>

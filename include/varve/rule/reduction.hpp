@@ -8,7 +8,7 @@
 namespace varve {
 
 namespace detail {
-/// Axes in ascending order without negatives; none given means all. Duplicates are refused.
+/// Returns nonnegative axes in ascending order. An empty list means all axes. Duplicates are refused.
 inline constexpr auto normalize_axes = [](dims const& axes, dims const& sizes) {
   dims r;
   if (axes.n == 0)
@@ -31,8 +31,8 @@ constexpr dims reduced(dims const& sizes, dims const& axes, bool keep) {
   return r;
 }
 inline constexpr auto kept_shape = [](dims const& sizes, dims const& axes) { return reduced(sizes, axes, true); };
-/// Is a large tensor to be copied before its columns are reduced? When no dimension of it is adjacent, whatever is read
-/// is a line of the cache for an element, again for each of them.
+/// True if a large tensor should be copied before its columns are reduced. If no dimension is adjacent in memory, each
+/// element that is read costs a whole cache line, again and again.
 inline bool reads_columns_apart(tensor const& x, unsigned axes) {
   constexpr index_t large = 4096;
   int const last = x.dim() - 1;
@@ -61,13 +61,13 @@ kernel::detail::reducer fold_for(dtype t) {
 } // namespace detail
 
 namespace rule {
-/// Family of reductions over axes; attributes are {axes ascending, {keepdim}}. The operator gives `compute`, `jvp` and
-/// `vjp`.
+/// Family of reductions over axes. The attributes are {axes in ascending order, {keepdim}}. The operator provides
+/// `compute`, `jvp` and `vjp`.
 struct reduction {
   static constexpr op_kind kind = op_kind::reduction;
   static constexpr auto schema = "(Tensor self, int[] dim, bool keepdim=False) -> Tensor";
   static constexpr int arity = 1;
-  /// No axes mean all of them; keepdim may be left out.
+  /// The least number of attributes of a call: axes may be omitted, which means all axes, and so may keepdim.
   static constexpr int least_attributes = 0;
   static constexpr attributes checked(attributes const& at, meta const* in) {
     return attributes(detail::normalize_axes(at.count > 0 ? at[0] : dims{}, in[0].sizes),
@@ -82,7 +82,7 @@ struct reduction {
     auto const along_axes = [&](auto const& v) {
       return bind<tag>(on_dims(detail::shifted, fact_of<0>(op)), fact_of<1>(op))(v);
     };
-    auto const of_numbers = [](auto const& v) { // which have no axis: each is a row of one element
+    auto const of_numbers = [](auto const& v) { // numbers have no axis: each is a row of one element
       auto const column = [](dims s) { return s.push_back(1), s; };
       return bind<tag>(ints<1>{}, ints<0>{})(reshape(v, on_dims(column, shape_of(v))));
     };
@@ -93,12 +93,12 @@ struct reduction {
 } // namespace rule
 
 namespace detail {
-/// Gives a reduced value its reduced dimensions back, with size 1.
+/// Returns a reduced value with its reduced dimensions restored, with size 1.
 template <class Op, value V, value X>
 constexpr auto keep_reduced(Op const& op, V const& v, X const& x) {
   return reshape(v, on_dims(kept_shape, shape_of(x), fact_of<0>(op)));
 }
-/// Calls `f(result element, element)` for every element of `x`: how reductions without a faster kernel run.
+/// Calls `f(result element, element)` for every element of `x`. Reductions without a faster kernel run this way.
 template <class R, class T, class F>
 constexpr void for_each_reduced(attributes const& at, strided<R> out, strided<T const> x, F f) {
   dims step = x.sizes; // strides of the result along the operand's dimensions, 0 along reduced ones
@@ -114,7 +114,7 @@ constexpr void for_each_reduced(attributes const& at, strided<R> out, strided<T 
     f(out.data[o], static_cast<T const&>(x.at(i)));
   });
 }
-/// `op(x, axes..., keepdim)`: the common front of reductions.
+/// Applies a reduction to `x`, `axes` and `keep`: the common front end of reductions.
 template <class Tag, value X, class A = ints<>, class K = ints<0>>
 constexpr auto reduce(X const& x, A const& axes = {}, K const& keep = {}) {
   return bind<Tag>(on_dims(normalize_axes, as_fact(axes), shape_of(x)), as_fact(keep))(x);

@@ -8,53 +8,56 @@
 #include <vector>
 
 /// @file
-/// Symbolic sizes at run time: symbols, what is known of them, and the conditions under which a program is right.
+/// Symbolic sizes at run time: symbols, what is known about them, and the conditions under which a program is valid.
 namespace varve {
 
-/// Where the number of a symbol is found when the program runs: size `axis` of input `input`; or, with none, what an
-/// operator on data gave.
+/// Where the number of a symbol comes from when the program runs: size `axis` of input `input`, or an operator on data
+/// if `input` is negative.
 struct size_source {
   int input = -1, axis = -1;
   bool known() const { return input >= 0; }
-  /// `x0.size(1)`
+  /// Returns the source as text, as in `x0.size(1)`.
   std::string text() const {
     return known() ? "x" + std::to_string(input) + ".size(" + std::to_string(axis) + ")" : "data";
   }
 };
 
-/// A symbol: its name, a number that it had when the program was traced, what it may be.
+/// A symbol: its name, the number that it had when the program was traced, and its range.
 struct size_symbol {
   std::string name;
-  index_t hint;   // of unbacked ones there is none
+  index_t hint;   // unbacked symbols have none
   bool unbacked;  // its number depends on data
-  bool size_like; // ... and is a size: for shape rules at least 2, when the program runs at least 0 (SY-6)
+  bool size_like; // a data-dependent size: at least 2 for shape rules, at least 0 when the program runs
   size_range range;
   std::vector<size_source> sources; // all have this number
-  bool met = false;                 // of an unbacked one: the hint is what data told in one run
+  bool met = false;                 // true if the hint of an unbacked symbol is the number that data had in one run
 };
 
-/// A condition that was decided by hints: the program is right where it holds.
+/// A condition that was decided by hints. The program is valid where it holds.
 struct shape_guard {
   size_guard holds;
-  char const* op; // that asked; null: the program itself
+  char const* op; // the operator that asked; null: the program itself
 };
-/// A condition on unbacked symbols that is checked when the program runs (SY-5), behind the symbol that came last.
+/// A condition on unbacked symbols. The program checks it when it runs, after the last of these symbols has its number.
 struct shape_assertion {
   size_guard holds;
-  int behind; // symbol
+  int behind; // number of the last of its symbols
 };
 
-/// An environment of symbolic sizes (`ShapeEnv`): makes symbols, computes with sizes in normal form, decides what shape
-/// rules ask, and remembers what that depended on. Its sizes are refused when it is gone.
+/// An environment of symbolic sizes (`ShapeEnv`). It creates symbols, computes with sizes in normal form, decides the
+/// conditions of shape rules, and records what the decisions depend on. Once it is destroyed, its sizes cannot be used.
 ///
-/// Symbols stand for sizes of inputs, with hints. Sizes 0 and 1 are numbers, and symbols at least 2 (SY-2); sizes of
-/// one hint are one symbol, if they may (SY-1). A relation that follows from ranges and normal forms is decided for
-/// good; any other by the hints, and becomes a guard (SY-3). `a == b` of a symbol makes it the other from then on, and
-/// `a < number` narrows its range (SY-7, SY-8). Unbacked symbols have no hint: what is not known of them is
-/// `data_dependent_error`, with the `check` that would make it known (SY-4).
+/// Symbols stand for sizes of inputs and have hints, the sizes at tracing. Sizes 0 and 1 become numbers, and symbols
+/// are at least 2. Sizes with the same hint share one symbol if that is allowed. A relation that follows from ranges
+/// and normal forms is decided without a guard. Any other relation is decided by the hints and becomes a guard. `a ==
+/// b` replaces a symbol by the other one from then on, and `a < number` narrows its range.
+///
+/// Unbacked symbols have no hint. A relation that is not known for them throws `data_dependent_error`; the message
+/// names the `check` that would make it known.
 class shape_environment : public shape_recorder {
 public:
-  /// A size of an input: a number for 0 and 1, else a symbol; one that is there for the same hint when `duck`.
+  /// Returns a size of an input: a number for 0 and 1, otherwise a symbol. With `duck`, an existing symbol with the
+  /// same hint is returned if there is one.
   extent size(index_t hint, size_source const& from = {}, bool duck = true) {
     if (hint == 0 || hint == 1) return hint;
     if (duck)
@@ -65,19 +68,21 @@ public:
         }
     return add({name_of('s', backed_++), hint, false, false, {2, size_range::unlimited}, {from}}, duck);
   }
-  /// A size of an input that is a symbol of its own, of a name that nothing else here has, and a range.
+  /// Creates a separate symbol for a size of an input, with a range and a name that must be unique here.
   extent named(std::string name, index_t hint, size_range range, size_source const& from) {
     if (range.least < 2) range.least = 2;
     return add({std::move(name), hint, false, false, range, {from}}, false);
   }
-  /// What a size is known to be by now: itself, a number, or an expression of other symbols (SY-7).
+  /// Returns what a size is known to be by now: itself, a number, or an expression of other symbols.
   extent known_as(extent e) const { return resolved(e); }
-  /// A number that only data tell (SY-4); `size_like`: a size of what an operator such as `nonzero` gives.
+  /// Creates an unbacked symbol, whose number only data determine. `size_like` means a size of a result, as of
+  /// `nonzero`.
   extent unbacked(bool size_like = true) {
     constexpr index_t all = size_range::unlimited;
     return add({name_of('u', unbacked_++), 0, true, size_like, {size_like ? 0 : -all, all}, {}}, false);
   }
-  /// ... a size between others, as two functions give it of which data choose one (CD-11).
+  /// Creates an unbacked symbol for the size of a result of one of two functions, where data decide which. Its range
+  /// covers both ranges.
   extent unbacked_between(size_range const& a, size_range const& b) {
     size_range const r{a.least < b.least ? a.least : b.least, a.greatest > b.greatest ? a.greatest : b.greatest};
     return add({name_of('u', unbacked_++), 0, true, true, r, {}}, false);
@@ -85,7 +90,7 @@ public:
 
   std::vector<size_symbol> const& symbols() const { return symbols_; }
   std::vector<shape_guard> const& guards() const { return guards_; }
-  /// The condition by which a symbol became a number, or null.
+  /// Returns the condition by which a symbol became a number, or null.
   shape_guard const* made_number(extent symbol) const {
     for (shape_guard const& g : guards_)
       if (g.holds.is == relation::equal &&
@@ -94,18 +99,18 @@ public:
     return nullptr;
   }
   std::vector<shape_assertion> const& assertions() const { return assertions_; }
-  /// The number that a size was when it was traced; `data_dependent_error` when that depends on data.
+  /// Returns the number that a size had when it was traced. Throws `data_dependent_error` if it depends on data.
   index_t hint(extent e) const {
     extent const x = resolved(e);
     if (has_unbacked(x)) refuse_data_dependent("hint", text(x) + " has no number yet");
     return table_.view().evaluate(theirs(x), hints_.data());
   }
-  /// Says what number an unbacked symbol had in one run, for who decides by that (`draft_export`).
+  /// Records the number that an unbacked symbol had in one run, on which decisions may be based (`draft_export`).
   void meet(extent symbol, index_t number) {
     std::size_t const k = index_of(theirs(symbol));
     symbols_[k].met = true, symbols_[k].hint = hints_[k] = number;
   }
-  /// Is it known what number a size had in that run, and which?
+  /// True if the number that a size had in that run is known; `number_met` returns it.
   bool is_met(extent e) const {
     extent const x = theirs(resolved(e));
     for (std::size_t k = 0; k < symbols_.size(); ++k)
@@ -114,23 +119,24 @@ public:
   }
   index_t number_met(extent e) const { return table_.view().evaluate(theirs(resolved(e)), hints_.data()); }
   bool depends_on_data(extent e) const { return has_unbacked(resolved(e)); }
-  /// Does it depend on symbols of data that are not among the first `known` ones?
+  /// True if it depends on unbacked symbols that are not among the first `known` symbols.
   bool depends_on_data(extent e, std::size_t known) const { return has_unbacked(resolved(e), known); }
-  /// What a size may be.
+  /// Returns the range of a size.
   size_range range(extent e) const { return table_.view().range(theirs(resolved(e)), ranges(false).data()); }
 
-  /// Is a relation true whatever the symbols are? Records nothing (SY-3).
+  /// True if a relation is known to hold for all values of the symbols. Records nothing.
   bool statically_known_true(relation is, extent a, extent b) {
     return known(is, resolved(a), resolved(b), false) == truth::yes;
   }
-  /// States that a relation holds (`torch._check`, SY-5): what follows is nothing new; what symbols of inputs tell is a
-  /// guard, and `value_error` when it does not hold; what depends on data is checked when the program runs, and known
-  /// from then on.
+  /// States that a relation holds (`torch._check`). If it follows from known facts, nothing happens. If it depends on
+  /// inputs only, it becomes a guard; `value_error` is thrown if it does not hold. If it depends on data, it is checked
+  /// when the program runs, and counts as known from then on.
   void check(relation is, extent a, extent b) override;
-  /// States that a number is a size: not negative, and for shape rules at least 2 (`torch._check_is_size`, SY-6).
+  /// States that a number is a size: not negative, and for shape rules at least 2 (`torch._check_is_size`).
   void check_is_size(extent a) override;
 
-  /// Would the guards hold for other numbers of the symbols, in their order? Those of unbacked ones are not looked at.
+  /// True if the guards would hold for other numbers of the symbols, in their order. Those of unbacked symbols are
+  /// ignored.
   bool hold(index_t const* numbers) const {
     size_view const view = table_.view();
     for (auto const& g : guards_)
@@ -140,21 +146,23 @@ public:
         return false;
     return true;
   }
-  /// The guards in C++, over the sources of their symbols: `x0.size(0) == x1.size(1)` (SY-13).
+  /// Returns the guards in C++, in terms of the sources of their symbols: `x0.size(0) == x1.size(1)`.
   std::vector<std::string> guards_in_cpp() const;
 
-  /// The equalities among guards that speak of a symbol and are not in the sizes already: `n*m == 12`.
+  /// Returns the equalities among the guards that mention a symbol and are not part of the sizes: `n*m == 12`.
   std::vector<std::string> equalities_of(extent symbol) const;
 
-  /// A size as an entry of another table, whose symbols are those that it needs: for what is to outlive the
+  /// Returns a size as an entry of another table, which receives the symbols that it needs. Such a size may outlive the
   /// environment.
   extent import_into(size_table& to, extent e) const { return imported(to, theirs(resolved(e))); }
-  /// ... as it stands, whatever is known of it: of a number that is read in each run, which may be another one.
+  /// Returns a size as an entry of another table without what is known about it. Used for numbers that are read in each
+  /// run and may differ there.
   extent import_unresolved(size_table& to, extent e) const { return imported(to, theirs(e)); }
-  /// All that a program depends on, as entries of another table: the guards, and that the symbols are at least 2.
+  /// Returns all conditions on which a program depends, as entries of another table: the guards, and that symbols are
+  /// at least 2.
   std::vector<size_guard> conditions(size_table& to) const;
 
-  // What extents ask.
+  // Operations of `extent`.
   extent combine(size_op op, extent a, extent b) override {
     return ours(table_.combine(op, theirs(resolved(a)), theirs(resolved(b))));
   }
@@ -162,7 +170,7 @@ public:
   index_t specialize(extent a) override;
   std::string text(extent a) const override { return table_.view().text(theirs(a)); }
 
-  /// The operator whose shape rule is at work, for guards and messages.
+  /// The scope of the operator whose shape rule is running, for guards and messages.
   class asking {
   public:
     asking(shape_environment* e, char const* op) : of_(e), before_(e ? std::exchange(e->op_, op) : nullptr) {}
@@ -191,7 +199,7 @@ private:
   extent entry_of(std::size_t k) const { return here(places_[k]); }
   std::size_t index_of(extent symbol) const { return static_cast<std::size_t>(table_[symbol].a.number()); }
   extent add(size_symbol s, bool duck);
-  /// With all that symbols were found equal to in their place.
+  /// Returns a size in which symbols are replaced by what they were found equal to.
   extent resolved(extent e) const {
     if (e.is_entry() && e.environment() != environment()) [[unlikely]]
       refuse_foreign();
@@ -199,19 +207,19 @@ private:
   }
   [[noreturn]] static void refuse_foreign();
   extent resolved_here(extent e) const;
-  /// ... but for symbols that are read in each run.
+  /// Returns a size in which symbols are replaced by what they equal, except unbacked ones, which are read in each run.
   extent told(extent e) const;
   extent imported(size_table& to, extent e) const;
   bool has_unbacked(extent e, std::size_t first = 0) const;
-  /// What is known of a relation; for shape rules sizes that depend on data are at least 2.
+  /// Decides a relation from ranges and normal forms. For shape rules, sizes that depend on data are at least 2.
   truth known(relation is, extent a, extent b, bool for_shapes) const;
-  /// What `known` says, or what follows from relations that were stated or decided before. (A condition of the program
-  /// follows from itself, so conditions are judged by `known`.)
+  /// Decides a relation as `known` does, or from relations that were stated or decided before. (A condition of the
+  /// program follows from itself, so conditions are judged by `known`.)
   truth known_or_stated(relation is, extent a, extent b, bool for_shapes) const;
   extent difference(extent a, extent b, std::vector<size_range> const& symbols) const;
   size_range range_by_stated(extent apart, std::vector<size_range> const& symbols) const;
   std::vector<size_range> ranges(bool for_shapes) const;
-  /// The k-th condition that is known to hold: decided by hints, then stated.
+  /// Returns the k-th condition that is known to hold: first those decided by hints, then the stated ones.
   size_guard const& stated(std::size_t k) const {
     return k < guards_.size() ? guards_[k].holds : assertions_[k - guards_.size()].holds;
   }
@@ -234,9 +242,9 @@ private:
   mutable size_table table_;
   std::vector<size_symbol> symbols_;
   std::vector<bool> duck_;
-  std::vector<index_t> places_; // of symbols in the table
+  std::vector<index_t> places_; // of symbols, their entries in the table
   std::vector<index_t> hints_;
-  std::vector<std::pair<index_t, extent>> replaced_; // places of symbols, and what stands for them
+  std::vector<std::pair<index_t, extent>> replaced_; // entries of symbols, and what replaces them
   std::vector<shape_guard> guards_;
   std::vector<shape_assertion> assertions_;
   char const* op_ = nullptr;
@@ -326,7 +334,7 @@ VARVE_LIBRARY truth shape_environment::known_or_stated(relation is, extent a, ex
   }
   return truth::unknown;
 }
-/// A difference of sizes without its positive factors: beside 0 it is the same.
+/// Divides a difference of sizes by its positive factors. Its relation to 0 stays the same.
 VARVE_LIBRARY extent shape_environment::difference(extent a, extent b, std::vector<size_range> const& symbols) const {
   extent apart = table_.subtract(a, b);
   for (std::size_t k = 0; k < symbols_.size(); ++k)
@@ -335,8 +343,8 @@ VARVE_LIBRARY extent shape_environment::difference(extent a, extent b, std::vect
       apart = table_.divide(apart, extent::entry(places_[k]));
   return apart;
 }
-/// Where a difference of sizes lies by what was stated or decided of others: it is a stated difference, or the opposite
-/// of one, and a rest of which the range is known.
+/// Returns the range of a difference of sizes that follows from stated or decided conditions. The difference is written
+/// as a stated difference, or its negative, plus a remainder with a known range.
 VARVE_LIBRARY size_range shape_environment::range_by_stated(extent apart,
                                                             std::vector<size_range> const& symbols) const {
   using enum relation;
@@ -365,7 +373,8 @@ VARVE_LIBRARY size_range shape_environment::range_by_stated(extent apart,
 VARVE_LIBRARY bool shape_environment::decide(relation is, extent a, extent b) {
   a = resolved(a), b = resolved(b);
   truth t = known_or_stated(is, a, b, true);
-  // That a size of data is at least 2 may tell sizes apart, but never makes them one: no run would check it.
+  // Assuming that a data-dependent size is at least 2 may prove sizes different, but never equal: no run would check
+  // it.
   bool const makes_one = (is == relation::equal && t == truth::yes) || (is == relation::unequal && t == truth::no);
   if (makes_one) t = known_or_stated(is, a, b, false);
   if (t != truth::unknown) return t == truth::yes;
@@ -411,7 +420,7 @@ VARVE_LIBRARY void shape_environment::check_is_size(extent a) {
   if (is_symbol(x)) symbols_[index_of(x)].size_like = true;
 }
 
-/// A condition that was decided by hints. What it says of a symbol alone is known from then on.
+/// Records a condition that was decided by hints. What it implies for a single symbol is known from then on.
 VARVE_LIBRARY void shape_environment::guard(size_guard const& g) {
   for (auto const& old : guards_)
     if (old.holds.is == g.is && known_equal(old.holds.left, g.left) && known_equal(old.holds.right, g.right)) return;
@@ -421,7 +430,8 @@ VARVE_LIBRARY void shape_environment::guard(size_guard const& g) {
 VARVE_LIBRARY void shape_environment::learn(relation is, extent a, extent b) {
   using enum relation;
   if (is == equal && (replace(a, b) || replace(b, a))) return;
-  if (linear_part const d = linear(table_.subtract(a, b)); d.times != 0) { // d.times * d.symbol + d.plus, beside 0
+  // d.times * d.symbol + d.plus, compared with 0
+  if (linear_part const d = linear(table_.subtract(a, b)); d.times != 0) {
     constexpr index_t all = size_range::unlimited;
     index_t const t = d.times, c = d.plus, at = detail::floor_div(-c, t);
     size_range const& r = symbols_[index_of(d.symbol)].range;
@@ -434,7 +444,7 @@ VARVE_LIBRARY void shape_environment::learn(relation is, extent a, extent b) {
     else narrow(d.symbol, -detail::floor_div(-zero, -t), all);
   }
 }
-/// A sum of a multiple of one symbol and a number; 0 times what is none.
+/// Splits a size into a multiple of one symbol plus a number; `times` is 0 if it has another form.
 VARVE_LIBRARY shape_environment::linear_part shape_environment::linear(extent e) const {
   linear_part r{e, 1, 0};
   if (r.symbol.is_entry() && table_[r.symbol].op == size_op::sum && table_[r.symbol].b.is_number())
@@ -444,8 +454,8 @@ VARVE_LIBRARY shape_environment::linear_part shape_environment::linear(extent e)
   if (!is_symbol(r.symbol)) r.times = 0;
   return r;
 }
-/// Puts an expression in the place of a symbol that it equals: a number, an earlier symbol; of an unbacked one also
-/// what backed symbols say (SY-7).
+/// Replaces a symbol by an expression that it equals: a number, an earlier symbol, or a size without unbacked symbols.
+/// An unbacked symbol may also be replaced by any backed one.
 VARVE_LIBRARY bool shape_environment::replace(extent symbol, extent by) {
   if (!is_symbol(symbol) || mentions(by, symbol)) return false;
   size_symbol const& s = symbols_[index_of(symbol)];
@@ -476,7 +486,7 @@ VARVE_COLD VARVE_LIBRARY void shape_environment::refuse_data_dependent(char cons
 
 VARVE_LIBRARY std::vector<size_guard> shape_environment::conditions(size_table& to) const {
   std::vector<size_guard> r;
-  auto const is_used = [&](std::size_t k) { // sizes of a base that no argument is tell nothing
+  auto const is_used = [&](std::size_t k) { // sizes of a base that is no argument imply nothing
     for (std::size_t e = 0; e < to.size(); ++e)
       if (to.data()[e].op == size_op::symbol && known_equal(to.data()[e].b, table_[extent::entry(places_[k])].b))
         return true;
@@ -492,7 +502,7 @@ VARVE_LIBRARY std::vector<size_guard> shape_environment::conditions(size_table& 
     must(symbols_[k].range.least, size);
     if (symbols_[k].range.greatest != size_range::unlimited) must(size, symbols_[k].range.greatest);
   }
-  for (auto const& g : guards_) { // what made a symbol another size is in the sizes
+  for (auto const& g : guards_) { // equalities that replaced a symbol are part of the sizes
     extent const left = resolved_here(g.holds.left), right = resolved_here(g.holds.right);
     if (known(g.holds.is, left, right, false) != truth::yes)
       r.push_back({g.holds.is, imported(to, left), imported(to, right)});
@@ -559,7 +569,7 @@ VARVE_LIBRARY std::vector<std::string> shape_environment::guards_in_cpp() const 
     if (!known_equal(size, own) && known(relation::less_equal, s.range.least, size, false) == truth::yes &&
         (s.range.greatest == size_range::unlimited ||
          known(relation::less_equal, size, s.range.greatest, false) == truth::yes))
-      continue; // its guard says what it is
+      continue; // its guard defines it
     r.push_back(std::to_string(s.range.least) + " <= " + place);
     if (s.range.greatest != size_range::unlimited) r.push_back(place + " <= " + std::to_string(s.range.greatest));
   }

@@ -5,19 +5,20 @@
 
 namespace varve {
 
-/// The numbers that the expressions of a table come to for given symbols, in constant expressions and at run time:
-/// sizes and attributes of numbers and entries become numbers. Without expressions everything stays as it is.
+/// The numbers that the expressions of a table have for given symbols. The object replaces entries in sizes and
+/// attributes by numbers. Without expressions it changes nothing. Usable in constant expressions and at run time.
 class size_numbers {
 public:
   constexpr size_numbers() = default;
-  /// `symbols`: one number for each symbol of the expressions [from, to), of which operands come first.
+  /// `symbols` has one number for each symbol of the expressions [from, to). Operands come before the expressions that
+  /// use them.
   constexpr size_numbers(size_expression const* from, size_expression const* to, index_t const* symbols) {
     for (; from != to; ++from)
       value_.push_back(from->op == size_op::symbol ? symbols[from->a.number()]
                                                    : size_view::combine(from->op, of(from->a), of(from->b)));
   }
   constexpr bool empty() const { return value_.empty(); }
-  /// Is a size a number, or an entry of the table?
+  /// True if a size is a number or an entry of the table.
   constexpr bool knows(extent e) const {
     return e.is_number() || (e.is_entry() && e.environment() == 0 && e.entry() < static_cast<index_t>(value_.size()));
   }

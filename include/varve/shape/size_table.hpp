@@ -7,35 +7,36 @@
 #include <string>
 
 /// @file
-/// Sizes as expressions of symbols. A table keeps each expression once, in normal form: sums of products of symbols,
-/// whole numbers multiplied out, and of what no polynomial says (quotients, remainders, least and greatest). So equal
-/// polynomials are one entry, and (6n) / 3 is 2n. In constant expressions and at run time alike.
+/// Sizes as expressions of symbols. A table stores each expression once, in normal form, which is an expanded sum of
+/// products. Its factors are symbols, whole numbers, and terms that are not polynomial (quotients, remainders, minima,
+/// maxima). Equal polynomials are therefore one entry, and (6n) / 3 is 2n. Usable in constant expressions and at run
+/// time.
 namespace varve {
 
-/// An entry of a table. Of a symbol `a` is its number and `b` its name, 0 without one.
+/// An entry of a table. For a symbol, `a` is its number and `b` its name, or 0 if it has none.
 struct size_expression {
   size_op op;
   extent a, b;
 };
 
-/// What a size may be, both ends included.
+/// The range of a size, both ends included.
 struct size_range {
   static constexpr index_t unlimited = INT64_MAX;
   index_t least = -unlimited, greatest = unlimited;
   friend constexpr bool operator==(size_range const&, size_range const&) = default;
 };
 
-/// What is known of a statement.
+/// The outcome of deciding a statement.
 enum class truth : unsigned char { no, yes, unknown };
-/// A condition on symbols that a program was made under.
+/// A condition on symbols under which a program was made.
 struct size_guard {
   relation is;
   extent left, right;
-  extent unless = 1; // need not hold where this is 0
+  extent unless = 1; // the condition need not hold where this is 0
 };
 
 namespace detail {
-/// Sums and products that stay within what is unlimited.
+/// Sums and products that saturate at `unlimited`.
 constexpr index_t limited_sum(index_t a, index_t b) {
   constexpr index_t most = size_range::unlimited;
   if (a == most || a == -most) return a;
@@ -51,13 +52,14 @@ constexpr index_t limited_product(index_t a, index_t b) {
   return r;
 }
 
-/// A number times a product of entries that are no sums and no products, in their order.
+/// A number times a product of entries, in their order, that are neither sums nor products.
 struct size_monomial {
   static constexpr int most = 16;
   index_t times = 0;
   int count = 0, factor[most]{};
 
-  /// -1, 0, 1: products of more factors first, numbers last; of as many, those of earlier entries.
+  /// Returns -1, 0 or 1. Products of more factors come first and numbers last; among equally many factors, earlier
+  /// entries come first.
   constexpr int compare(size_monomial const& o) const {
     if (count != o.count) return count > o.count ? -1 : 1;
     for (int k = 0; k < count; ++k)
@@ -72,7 +74,7 @@ struct size_monomial {
       r.factor[r.count++] = j == o.count || (i < count && factor[i] <= o.factor[j]) ? factor[i++] : o.factor[j++];
     return r;
   }
-  /// Divides by `o` if nothing is left over.
+  /// Divides by `o`. Returns false if a remainder is left.
   constexpr bool divide(size_monomial const& o, size_monomial& quotient) const {
     if (times % o.times != 0) return false;
     size_monomial q;
@@ -85,7 +87,7 @@ struct size_monomial {
     return j == o.count;
   }
 };
-/// Monomials in their order, none of them 0, no two of the same factors.
+/// Monomials in order, none of them 0, no two with the same factors.
 struct size_polynomial {
   list<size_monomial> terms{};
 
@@ -108,22 +110,22 @@ struct size_polynomial {
 };
 } // namespace detail
 
-/// The expressions of a table, wherever they lie: what they come to, and how they read.
+/// The expressions of a table, wherever they are stored: evaluates them and writes them as text.
 class size_view {
-  enum class write_as : unsigned char { term, factor, magnitude }; // magnitude: what is negative, without its sign
+  enum class write_as : unsigned char { term, factor, magnitude }; // magnitude: a negative value without its sign
 
 public:
   constexpr explicit size_view(size_expression const* all) : all_(all) {}
   constexpr size_expression const& operator[](extent e) const { return all_[e.entry()]; }
 
-  /// The number at given symbols.
+  /// Returns the value for given numbers of the symbols.
   constexpr index_t evaluate(extent e, index_t const* symbols) const {
     if (e.is_number()) return e.number();
     size_expression const& x = (*this)[e];
     if (x.op == size_op::symbol) return symbols[x.a.number()];
     return combine(x.op, evaluate(x.a, symbols), evaluate(x.b, symbols));
   }
-  /// An operation on numbers.
+  /// Returns the result of an operation on numbers.
   static constexpr index_t combine(size_op op, index_t a, index_t b) {
     switch (op) {
     case size_op::sum:
@@ -140,7 +142,7 @@ public:
       return a < b ? b : a;
     }
   }
-  /// What it may be where the symbols are within `symbols`; may be wider than need be.
+  /// Returns the range for given ranges of the symbols; it may be wider than necessary.
   constexpr size_range range(extent e, size_range const* symbols) const {
     if (e.is_number()) return {e.number(), e.number()};
     size_expression const& x = (*this)[e];
@@ -168,7 +170,8 @@ public:
            detail::holds(g.is, evaluate(g.left, symbols), evaluate(g.right, symbols));
   }
 
-  /// As people write it, and C++ nearly: `2*n + 3`, `(n + 1)//2`, `min(n, m)`; symbols without a name are `s0`, `s1`.
+  /// Returns a size as text in mathematical notation close to C++: `2*n + 3`, `(n + 1)//2`, `min(n, m)`. Symbols
+  /// without a name are `s0`, `s1`.
   std::string text(extent e) const {
     std::string s;
     write(s, e);
@@ -178,7 +181,7 @@ public:
     constexpr char const* signs[] = {" == ", " != ", " < ", " <= "};
     return text(g.left) + signs[static_cast<int>(g.is)] + text(g.right);
   }
-  /// ... appended to letters: a string, or in constant expressions a `list<char>`.
+  /// Appends the text of a size to characters: a string or, in constant expressions, a `list<char>`.
   template <class Letters>
   constexpr void write(Letters& to, extent e, write_as how = write_as::term) const {
     if (how == write_as::factor && !is_whole(e)) {
@@ -255,25 +258,26 @@ private:
   }
 };
 
-/// Expressions of symbols, each once. Its functions take numbers and its own entries, and give the normal form.
+/// A table of expressions of symbols, each stored once. Its functions take numbers and entries of the table, and return
+/// the normal form.
 class size_table {
 public:
   constexpr size_table() = default;
-  /// ... with entries that are in normal form: those of another table.
+  /// Copies entries that are in normal form, those of another table.
   constexpr size_table(size_expression const* from, size_expression const* to) : all_(from, to) {}
   constexpr std::size_t size() const { return all_.size(); }
   constexpr size_expression const* data() const { return all_.data(); }
   constexpr size_view view() const { return size_view(all_.data()); }
   constexpr size_expression const& operator[](extent e) const { return all_[static_cast<std::ptrdiff_t>(e.entry())]; }
 
-  /// Symbol number k; the name is that with which it was first asked for.
+  /// Returns symbol number k. Its name is that of the first request.
   constexpr extent symbol(int k, extent name = 0) {
     for (std::size_t s = 0; s < all_.size(); ++s)
       if (all_[s].op == size_op::symbol && all_[s].a.number() == k) return extent::entry(static_cast<index_t>(s));
     all_.push_back({size_op::symbol, k, name});
     return extent::entry(static_cast<index_t>(all_.size()) - 1);
   }
-  /// An expression of another table with the same symbols.
+  /// Returns an expression of another table with the same symbols as an entry of this one.
   constexpr extent imported(size_view from, extent e) {
     if (!e.is_entry()) return e;
     size_expression const& x = from[e];
@@ -281,7 +285,7 @@ public:
     extent const a = imported(from, x.a);
     return combine(x.op, a, imported(from, x.b));
   }
-  /// An operation on sizes.
+  /// Returns the result of an operation on sizes.
   constexpr extent combine(size_op op, extent a, extent b) {
     switch (op) {
     case size_op::sum:
@@ -320,7 +324,7 @@ public:
       for (auto const& n : y.terms) p.add(m * n);
     return entry_of(p);
   }
-  /// a / b rounded down. What b divides comes out: (4n + 3) / 2 is 2n + 1.
+  /// Returns a / b rounded down. Terms that b divides are divided: (4n + 3) / 2 is 2n + 1.
   constexpr extent divide(extent a, extent b) {
     detail::size_polynomial whole, rest;
     if (!split(a, b, whole, rest)) return intern({size_op::quotient, a, b});
@@ -329,7 +333,7 @@ public:
     else if (!known_equal(left, 0)) collect(whole, intern({size_op::quotient, left, b}), 1);
     return entry_of(whole);
   }
-  /// a modulo b, of the sign of b.
+  /// Returns a modulo b, with the sign of b.
   constexpr extent modulo(extent a, extent b) {
     detail::size_polynomial whole, rest;
     if (!split(a, b, whole, rest)) return intern({size_op::remainder, a, b});
@@ -340,12 +344,12 @@ public:
   constexpr extent least(extent a, extent b) { return choice(size_op::least, a, b); }
   constexpr extent greatest(extent a, extent b) { return choice(size_op::greatest, a, b); }
 
-  /// Is a relation true, or false, whatever the symbols are within their ranges? SY-3.
+  /// Decides whether a relation holds for all values of the symbols within their ranges.
   constexpr truth decide(relation is, extent a, extent b, size_range const* symbols) {
-    extent const apart_by = subtract(a, b); // before the view of a table that may grow
+    extent const apart_by = subtract(a, b); // before the view, because the table may grow
     return beside_zero(is, view().range(apart_by, symbols));
   }
-  /// Is a relation of a value and 0 true, or false, wherever the value lies in its range?
+  /// Decides whether a value relates to 0 as stated, for all values in its range.
   static constexpr truth beside_zero(relation is, size_range const& r) {
     bool const equal = r.least == 0 && r.greatest == 0, apart = r.least > 0 || r.greatest < 0;
     switch (is) {
@@ -370,7 +374,7 @@ private:
     all_.push_back(x);
     return extent::entry(static_cast<index_t>(all_.size()) - 1);
   }
-  /// The monomial that a product, or what is no sum, stands for.
+  /// Returns the monomial of a product or of any other entry that is no sum.
   constexpr detail::size_monomial monomial(extent e) const {
     detail::size_monomial m;
     m.times = e.is_number() ? e.number() : 1;
@@ -379,7 +383,7 @@ private:
     m.factor[m.count++] = static_cast<int>(e.entry());
     return m;
   }
-  /// Adds `times` an expression to a polynomial.
+  /// Adds `times` times an expression to a polynomial.
   constexpr void collect(detail::size_polynomial& p, extent e, index_t times) const {
     if (!e.is_number() && (*this)[e].op == size_op::sum) {
       collect(p, (*this)[e].a, times);
@@ -402,7 +406,7 @@ private:
     for (std::size_t k = 1; k < p.terms.size(); ++k) e = intern({size_op::sum, e, entry_of(p.terms[k])});
     return e;
   }
-  /// Parts a into what b divides, as the quotient, and the rest; false where b is a sum, or 0.
+  /// Splits `a` into terms that `b` divides, as quotients, and the remaining terms. Returns false if `b` is a sum or 0.
   constexpr bool split(extent a, extent b, detail::size_polynomial& whole, detail::size_polynomial& rest) const {
     if (known_equal(b, 0) || (!b.is_number() && (*this)[b].op == size_op::sum)) return false;
     detail::size_monomial const divisor = monomial(b);

@@ -3,12 +3,12 @@
 #include <varve/shape/size_table.hpp>
 
 /// @file
-/// Conditions on sizes that are not decided where they are written (SY-14). `a == b` of two sizes asks at once: the
-/// answer is that of the hints, and a guard. Those made here are expressions: of 0 and 1, in operations that sizes
-/// have.
+/// Conditions on sizes whose decision is deferred. Comparing sizes by `a == b` decides at once, by the hints, and
+/// records a guard. The conditions of this file stay expressions with the values 0 and 1, made of operations on sizes.
 namespace varve {
 
-/// The lesser and the greater of two sizes (`torch.sym_min`, `torch.sym_max`): asks nobody which that is.
+/// Returns the lesser of two sizes without a decision (`torch.sym_min`); `sym_max` returns the greater
+/// (`torch.sym_max`).
 constexpr extent sym_min(extent a, extent b) {
   bool const known = a.is_number() && b.is_number();
   return known ? extent(size_view::combine(size_op::least, a.number(), b.number()))
@@ -20,9 +20,9 @@ constexpr extent sym_max(extent a, extent b) {
                : detail::combined_sizes(size_op::greatest, a, b);
 }
 
-/// A condition on sizes (`torch.SymBool`). It is decided, and becomes a guard, where a `bool` is made of it; until then
-/// it can be combined with others (`!`, `&`, `|`) and choose between sizes (`sym_ite`). Of numbers it is one. Errors of
-/// the decision: those of comparing sizes (`data_dependent_error` where it depends on data).
+/// A condition on sizes (`torch.SymBool`). Converting it to `bool` decides it and records a guard. Until then it can be
+/// combined with others (`!`, `&`, `|`) and can select between sizes (`sym_ite`). For plain numbers the value is a
+/// plain number. The decision throws what comparing sizes throws (`data_dependent_error` if it depends on data).
 class sym_bool {
 public:
   constexpr sym_bool(bool known) : left_(known ? 0 : 1), right_(0) {}
@@ -40,7 +40,7 @@ public:
       return left_ <= right_;
     }
   }
-  /// 1 where it holds, 0 where it does not: a size like others.
+  /// Returns a size that is 1 if the condition holds, otherwise 0.
   constexpr extent value() const {
     extent const apart = right_ - left_;
     switch (is_) {
@@ -78,7 +78,7 @@ private:
   extent left_, right_;
 };
 
-/// Comparisons of sizes that ask nobody.
+/// Compare sizes without deciding the result.
 constexpr sym_bool sym_eq(extent a, extent b) { return {relation::equal, a, b}; }
 constexpr sym_bool sym_ne(extent a, extent b) { return {relation::unequal, a, b}; }
 constexpr sym_bool sym_lt(extent a, extent b) { return {relation::less, a, b}; }
@@ -87,8 +87,8 @@ constexpr sym_bool sym_gt(extent a, extent b) { return {relation::less, b, a}; }
 constexpr sym_bool sym_ge(extent a, extent b) { return {relation::less_equal, b, a}; }
 constexpr sym_bool sym_not(sym_bool const& a) { return !a; }
 
-/// One of two sizes (`torch.sym_ite`): `then` itself where the condition is a known one, else an expression that is
-/// either, by which no guard is recorded before somebody asks what it is.
+/// Returns one of two sizes (`torch.sym_ite`). If the condition is known, this is `then` or `otherwise` itself.
+/// Otherwise it is an expression that equals one of them; a guard is recorded only if the expression is decided later.
 constexpr extent sym_ite(sym_bool const& condition, extent then, extent otherwise) {
   extent const c = condition.value();
   if (c.is_number()) return c.number() != 0 ? then : otherwise;

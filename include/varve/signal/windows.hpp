@@ -11,12 +11,12 @@
 #include <initializer_list>
 
 /// @file
-/// Windows (`torch.signal.windows`): `m` numbers that fall towards both ends. Symmetric ones are for filters; the
-/// others are periods, as if the one for m + 1 had lost its last number. Dtypes are float32 and float64.
+/// Window functions (`torch.signal.windows`): `m` numbers that decrease towards both ends. Symmetric windows are for
+/// filters. The others are one period, the window for m + 1 without its last number. Dtypes are float32 and float64.
 namespace varve::windows {
 
 namespace detail {
-/// `f(numbers)` of m numbers from `start` by `step`; one number is 1.
+/// Returns `f(numbers)` for m numbers from `start` in steps of `step`. A single number is 1.
 template <class T, class F>
 T window(char const* op, index_t m, double start, double step, dtype type, F const& f) {
   if (m < 0) refuse::argument_is_invalid(op, "the length must not be negative");
@@ -28,7 +28,7 @@ inline double count(index_t m, bool symmetric) { return static_cast<double>(symm
 constexpr double pi = 3.1415926535897932384626433832795;
 } // namespace detail
 
-/// The sum of a[i] cos(2 pi i k / m) with signs that alternate.
+/// The sum of (-1)^i a[i] cos(2 pi i k / n) for k below m, where n is m - 1 if symmetric, otherwise m.
 template <class T = tensor>
 T general_cosine(index_t m, std::vector<double> const& a, bool symmetric = true, dtype type = get_default_dtype()) {
   if (a.empty()) refuse::argument_is_invalid("general_cosine", "there must be a coefficient");
@@ -40,44 +40,44 @@ T general_cosine(index_t m, std::vector<double> const& a, bool symmetric = true,
     return w;
   });
 }
-/// alpha - (1 - alpha) cos(2 pi k / m).
+/// alpha - (1 - alpha) cos(2 pi k / n) for k below m, where n is m - 1 if symmetric, otherwise m.
 template <class T = tensor>
 T general_hamming(index_t m, double alpha = 0.54, bool symmetric = true, dtype type = get_default_dtype()) {
   return general_cosine<T>(m, {alpha, 1 - alpha}, symmetric, type);
 }
-/// Hamming's window.
+/// The Hamming window.
 template <class T = tensor>
 T hamming(index_t m, bool symmetric = true, dtype type = get_default_dtype()) {
   return general_hamming<T>(m, 0.54, symmetric, type);
 }
-/// Hann's window: half a period of a cosine, from 0 to 0.
+/// The Hann window: 0.5 - 0.5 cos(2 pi k / n), where n is m - 1 if symmetric, otherwise m.
 template <class T = tensor>
 T hann(index_t m, bool symmetric = true, dtype type = get_default_dtype()) {
   return general_hamming<T>(m, 0.5, symmetric, type);
 }
-/// Blackman's window.
+/// The Blackman window.
 template <class T = tensor>
 T blackman(index_t m, bool symmetric = true, dtype type = get_default_dtype()) {
   return general_cosine<T>(m, {0.42, 0.5, 0.08}, symmetric, type);
 }
-/// Nuttall's window of four cosines.
+/// The Nuttall window, a sum of four cosines.
 template <class T = tensor>
 T nuttall(index_t m, bool symmetric = true, dtype type = get_default_dtype()) {
   return general_cosine<T>(m, {0.3635819, 0.4891775, 0.1365995, 0.0106411}, symmetric, type);
 }
-/// A triangle.
+/// The Bartlett window: a triangle with zeros at the ends.
 template <class T = tensor>
 T bartlett(index_t m, bool symmetric = true, dtype type = get_default_dtype()) {
   return detail::window<T>("bartlett", m, -1, 2 / detail::count(m, symmetric), type,
                            [](T const& k) { return sub(1, T(abs(k))); });
 }
-/// Half a period of a sine.
+/// The cosine window: half a period of a sine.
 template <class T = tensor>
 T cosine(index_t m, bool symmetric = true, dtype type = get_default_dtype()) {
   double const step = detail::pi / static_cast<double>(symmetric ? m : m + 1);
   return detail::window<T>("cosine", m, step / 2, step, type, [](T const& k) { return sin(k); });
 }
-/// A bell of the given standard deviation.
+/// The Gaussian window with a standard deviation in elements.
 template <class T = tensor>
 T gaussian(index_t m, double deviation = 1, bool symmetric = true, dtype type = get_default_dtype()) {
   if (!(deviation > 0)) refuse::argument_is_invalid("gaussian", "the standard deviation must be positive");
@@ -85,14 +85,14 @@ T gaussian(index_t m, double deviation = 1, bool symmetric = true, dtype type = 
   return detail::window<T>("gaussian", m, -detail::count(m, symmetric) / 2 * unit, unit, type,
                            [](T const& k) { return exp(T(neg(T(square(k))))); });
 }
-/// e^(-|k - center| / tau).
+/// The exponential window: e^(-|k - center| / tau).
 template <class T = tensor>
 T exponential(index_t m, double tau = 1, bool symmetric = true, dtype type = get_default_dtype()) {
   if (!(tau > 0)) refuse::argument_is_invalid("exponential", "tau must be positive");
   return detail::window<T>("exponential", m, -detail::count(m, symmetric) / 2 / tau, 1 / tau, type,
                            [](T const& k) { return exp(T(neg(T(abs(k))))); });
 }
-/// Kaiser's: I0(beta sqrt(1 - k^2)) / I0(beta) for k from -1 to 1.
+/// The Kaiser window: I0(beta sqrt(1 - k^2)) / I0(beta) for k from -1 to 1.
 template <class T = tensor>
 T kaiser(index_t m, double beta = 12, bool symmetric = true, dtype type = get_default_dtype()) {
   if (!(beta >= 0)) refuse::argument_is_invalid("kaiser", "beta must not be negative");

@@ -10,12 +10,13 @@
 #include <varve/op/where.hpp>
 
 /// @file
-/// Running sums, products and extrema along an axis. A value of rank 0 counts as one element, here and in
-/// `sorting/sort.hpp`.
+/// Running sums, products and extrema along an axis. Here and in `sorting/sort.hpp`, a value of rank 0 counts as one
+/// element.
 namespace varve {
 
-/// y_k = a_k y_{k-1} + b_k along an axis, from 0 on or, in reverse, from the end on: `recurrence(a, b, axis, reverse)`.
-/// Shapes and dtypes are equal. Running sums and products, and their derivatives of any order, are such. O(n).
+/// Linear recurrence y_k = a_k y_{k-1} + b_k along an axis, from index 0 or, in reverse, from the end:
+/// `recurrence(a, b, axis, reverse)`. The shapes of a and b are equal, and so are their dtypes. Running sums, running
+/// products and their derivatives of any order are recurrences. O(n).
 inline constexpr struct recurrence_t {
   static constexpr auto op_name = "recurrence";
   template <value A, value B, class D, class R = ints<0>>
@@ -26,8 +27,8 @@ inline constexpr struct recurrence_t {
 } recurrence{};
 
 namespace detail {
-/// Calls `f(row...)` for every row along an axis: where it begins in each operand. Threads share the rows where `cost`
-/// times the elements is much work: then each has a copy of `f`.
+/// Calls `f(row...)` for every row along an axis, with a pointer to the row's first element in each operand. Threads
+/// share the rows if `cost` times the number of elements is large enough; each thread then has its own copy of `f`.
 template <class F, class... T>
 constexpr void for_each_line(dims const& sizes, int axis, index_t cost, F&& f, strided<T> const&... s) {
   dims first = sizes;
@@ -49,7 +50,7 @@ constexpr void for_each_line(dims const& sizes, int axis, index_t cost, F&& f, s
   }
   for_each_index(first, [&](dims const& i) { f(&s.at(i)...); });
 }
-/// {axis, start, stop, step} of all but the last (or, where `later`, the first) of an axis.
+/// Returns the slice {axis, start, stop, step} of all indices of an axis but the last or, if `later`, but the first.
 inline constexpr auto all_but_one = [](dims const& s, dims const& axis, dims const& later) {
   extent const n = s[static_cast<int>(axis[0])];
   bool const none = n < 1;
@@ -57,7 +58,7 @@ inline constexpr auto all_but_one = [](dims const& s, dims const& axis, dims con
   return dims{axis[0], 0, none ? extent(0) : n - 1, 1};
 };
 inline constexpr auto turned_flag = [](dims const& r) { return dims{r[0] == 0}; };
-/// The elements before each (in the direction of a recurrence), 0 for the first.
+/// Returns, for each element, its predecessor in the direction of a recurrence, and 0 for the first.
 template <value X, class A, class R>
 constexpr auto previous(X const& x, A const& axis, R const& reverse) {
   auto const s = shape_of(x);
@@ -67,7 +68,7 @@ constexpr auto previous(X const& x, A const& axis, R const& reverse) {
 }
 } // namespace detail
 
-/// Attributes {axis}, {reverse}.
+/// Rules of `recurrence`. Attributes {axis}, {reverse}.
 template <>
 struct rules<recurrence_t> {
   static constexpr saved_values saved{{saved_values::operand(0) | saved_values::result, saved_values::operand(0)}};
@@ -130,7 +131,7 @@ struct rules<recurrence_t> {
   }
 
 private:
-  /// The transpose: the same in the other direction, with the factors one step on.
+  /// Transposes the recurrence: it runs in the other direction, with the factors shifted by one step.
   template <class Op, value G, value A>
   static constexpr auto back(Op const& op, G const& g, A const& a) {
     auto const turned = on_dims(detail::turned_flag, op.b);
@@ -138,8 +139,8 @@ private:
   }
 };
 
-/// Where the greatest (or smallest) element so far along an axis is, the latest of equal ones; NaN counts as the
-/// extremum.
+/// Index of the greatest (or smallest) element so far along an axis, the last one if several are equal. NaN counts as
+/// the extremum.
 inline constexpr struct running_place_t {
   static constexpr auto op_name = "running_place";
   template <value X, class A, class L = ints<0>>
@@ -150,7 +151,8 @@ inline constexpr struct running_place_t {
 } running_place{};
 
 namespace detail {
-/// Operators that give a place (int64) for every element of rows along an axis. Attributes {axis}, {a flag}.
+/// Base of operators that compute an index (int64) for every element of rows along an axis. Attributes {axis},
+/// {a flag}.
 template <class Tag>
 struct places_along {
   static constexpr op_kind kind = op_kind::indexing;
@@ -201,13 +203,13 @@ struct rules<running_place_t> : detail::places_along<running_place_t> {
 };
 
 namespace detail {
-/// `f(x of rank 1 at least, axis)`, in the shape of x.
+/// Returns `f(x with at least one dimension, axis)`, reshaped to the shape of x.
 template <value X, class A, class F>
 constexpr auto along_axis(X const& x, A const& axis, F const& f) {
   auto const a = on_dims(one_axis, as_fact(axis), shape_of(x));
   return reshape_to(f(of_rank_one(x), a), shape_of(x));
 }
-/// Whole numbers and truth values as int64, in which they are summed.
+/// Converts integers and bool to int64, in which they are summed.
 template <value X>
 constexpr auto to_be_summed(X const& x) {
   return choose(
@@ -220,7 +222,7 @@ constexpr auto ones_beside(X const& x) {
 }
 } // namespace detail
 
-/// Sums of the elements so far along an axis (`torch.cumsum`); bool and integers sum to int64.
+/// Cumulative sum along an axis (`torch.cumsum`); bool and integers sum to int64.
 inline constexpr struct cumsum_t : composite_operator<cumsum_t> {
   static constexpr auto op_name = "cumsum";
   template <value X, class A>
@@ -229,7 +231,7 @@ inline constexpr struct cumsum_t : composite_operator<cumsum_t> {
                               [](auto const& v, auto const& a) { return recurrence(detail::ones_beside(v), v, a); });
   }
 } cumsum{};
-/// Products of the elements so far along an axis (`torch.cumprod`); derivatives are exact where elements are 0, too.
+/// Cumulative product along an axis (`torch.cumprod`). Derivatives are exact also where elements are 0.
 inline constexpr struct cumprod_t : composite_operator<cumprod_t> {
   static constexpr auto op_name = "cumprod";
   template <value X, class A>
@@ -253,14 +255,14 @@ constexpr auto running_extremum(X const& x, A const& axis, L const& least) {
   return std::pair(reshape_to(gather(v, a, at), shape_of(x)), reshape_to(at, shape_of(x)));
 }
 } // namespace detail
-/// The greatest elements so far along an axis and their places, as a pair (`torch.cummax`).
+/// Cumulative maximum along an axis, with the indices of the maxima, as a pair (`torch.cummax`).
 inline constexpr struct cummax_t {
   template <value X, class A>
   constexpr auto operator()(X const& x, A const& axis) const {
     return detail::running_extremum(x, axis, ints<0>{});
   }
 } cummax{};
-/// The smallest elements so far along an axis and their places, as a pair (`torch.cummin`).
+/// Cumulative minimum along an axis, with the indices of the minima, as a pair (`torch.cummin`).
 inline constexpr struct cummin_t {
   template <value X, class A>
   constexpr auto operator()(X const& x, A const& axis) const {
@@ -268,7 +270,7 @@ inline constexpr struct cummin_t {
   }
 } cummin{};
 
-/// log of the sums of e^x so far along an axis, without overflow (`torch.logcumsumexp`).
+/// Logarithm of the cumulative sum of e^x along an axis, without overflow (`torch.logcumsumexp`).
 inline constexpr struct logcumsumexp_t : composite_operator<logcumsumexp_t> {
   static constexpr auto op_name = "logcumsumexp";
   template <value X, class A>
@@ -283,7 +285,8 @@ inline constexpr struct logcumsumexp_t : composite_operator<logcumsumexp_t> {
   }
 } logcumsumexp{};
 
-/// Integrals so far along an axis of what is linear between elements, `dx` apart (`torch.cumulative_trapezoid`).
+/// Cumulative integral along an axis by the trapezoidal rule, for samples at distance `dx`
+/// (`torch.cumulative_trapezoid`).
 inline constexpr struct cumulative_trapezoid_t : composite_operator<cumulative_trapezoid_t> {
   static constexpr auto op_name = "cumulative_trapezoid";
   template <value Y, class A = ints<-1>, value X = double>

@@ -11,12 +11,12 @@
 #include <algorithm>
 
 /// @file
-/// Order along an axis: sorts, selections, medians and quantiles. Derivatives go to the elements that were chosen. NaN
-/// counts as greater than everything.
+/// Sorts, selections, medians and quantiles along an axis. Gradients flow to the chosen elements. NaN counts as greater
+/// than every number.
 namespace varve {
 
-/// The places that elements along an axis have in ascending (or descending) order, int64; equal ones keep their order.
-/// O(n log n). Attributes {axis}, {descending}, {how many of them, or -1}.
+/// Indices (int64) that sort the elements along an axis in ascending or descending order (`torch.argsort`). The sort is
+/// stable. O(n log n). Attributes {axis}, {descending}, {how many indices to return, or -1 for all}.
 inline constexpr struct argsort_t {
   static constexpr auto op_name = "argsort";
   template <value X, class A = ints<-1>, class D = ints<0>>
@@ -28,17 +28,17 @@ inline constexpr struct argsort_t {
 } argsort{};
 
 namespace detail {
-/// Sorts `n` items of a buffer of twice as many: runs are merged from one half to the other. Stable. Gives the half.
+/// Sorts `n` items by a stable merge sort that alternates between two buffers. Returns the buffer with the result.
 /// Threads share the runs of one length.
 template <class E, class Before>
 constexpr E* merge_sorted(E* from, E* to, index_t n, Before const& before) {
   constexpr index_t run = 16;
-  auto const each_of_length = [n](index_t length, auto const& f) { // f(begin, end), runs that are neighbours together
+  auto const each_of_length = [n](index_t length, auto const& f) { // calls f(begin, end); a thread has adjacent runs
     loop::share((n + length - 1) / length, 1, 4 * n, [&](index_t first, index_t last) {
       for (; first < last; ++first) f(first * length, (first + 1) * length < n ? (first + 1) * length : n);
     });
   };
-  each_of_length(run, [&](index_t begin, index_t stop) { // by insertion
+  each_of_length(run, [&](index_t begin, index_t stop) { // insertion sort
     for (index_t k = begin + 1; k < stop; ++k) {
       E const e = from[k];
       index_t j = k;
@@ -87,7 +87,7 @@ struct rules<argsort_t> : detail::places_along<argsort_t> {
     bool const descending = at[1][0] != 0;
     auto const up = [](element const& a, element const& b) { return a.v < b.v || (b.v != b.v && a.v == a.v); };
     auto const down = [&](element const& a, element const& b) { return up(b, a); };
-    bool const some = count < n / 2; // selected; equal ones keep their order by their places
+    bool const some = count < n / 2; // partial sort; equal elements keep their order by index
     auto const first = [&](element const& a, element const& b) {
       return (descending ? down(a, b) : up(a, b)) || (!(descending ? down(b, a) : up(b, a)) && a.at < b.at);
     };
@@ -109,8 +109,8 @@ struct rules<argsort_t> : detail::places_along<argsort_t> {
   }
 };
 
-/// The place of the k-th smallest element (from 0) of each row along an axis, which has size 1 then: where `argsort`
-/// has it, in O(n). Attributes {axis}, {k}.
+/// Index of the k-th smallest element (k counts from 0) of each row along an axis, which then has size 1. It is the
+/// index that `argsort` has at k, computed in O(n). Attributes {axis}, {k}.
 inline constexpr struct kth_place_t {
   static constexpr auto op_name = "kth_place";
   template <value X, class A, class K>
@@ -153,7 +153,7 @@ struct rules<kth_place_t> : detail::places_along<kth_place_t> {
   }
 };
 
-/// The elements in order along an axis and the places where they were, as a pair (`torch.sort`, always stable).
+/// Elements sorted along an axis and the indices where they were, as a pair (`torch.sort`, always stable).
 inline constexpr struct sort_t {
   template <value X, class A = ints<-1>, class D = ints<0>>
   constexpr auto operator()(X const& x, A const& axis = {}, D const& descending = {}) const {
@@ -162,7 +162,7 @@ inline constexpr struct sort_t {
     return std::pair(gather(x, a, at), at);
   }
 } sort{};
-/// The elements in order along the first axis (`torch.msort`).
+/// Elements sorted along the first axis (`torch.msort`).
 inline constexpr struct msort_t {
   template <value X>
   constexpr auto operator()(X const& x) const {
@@ -170,7 +170,7 @@ inline constexpr struct msort_t {
   }
 } msort{};
 
-/// The k greatest (or smallest) elements along an axis, in order, and their places, as a pair (`torch.topk`).
+/// The k greatest (or smallest) elements along an axis, sorted, and their indices, as a pair (`torch.topk`).
 inline constexpr struct topk_t {
   template <value X, class K, class A = ints<-1>, class L = ints<1>>
   constexpr auto operator()(X const& x, K const& k, A const& axis = {}, L const& largest = {}) const {
@@ -192,7 +192,7 @@ inline constexpr struct topk_t {
 } topk{};
 
 namespace detail {
-/// The elements at one place of every row along an axis and that place; `at` has size 1 there.
+/// Returns the elements at one index of every row along an axis, and the indices. `at` has size 1 on that axis.
 template <value V, value I, class A, class S, class K>
 constexpr auto chosen_of_rows(V const& v, I const& at, A const& a, S const& shape, K const& keep) {
   auto const reduced = on_dims(
@@ -217,7 +217,7 @@ constexpr void needs_elements(V const& v, A const& a) {
 }
 } // namespace detail
 
-/// The k-th smallest element (the first is 1) along an axis and its place, as a pair (`torch.kthvalue`).
+/// The k-th smallest element along an axis (k counts from 1) and its index, as a pair (`torch.kthvalue`).
 inline constexpr struct kthvalue_t {
   static constexpr auto op_name = "kthvalue";
   template <value X, class K, class A = ints<-1>, class P = ints<0>>
@@ -234,8 +234,9 @@ inline constexpr struct kthvalue_t {
   }
 } kthvalue{};
 
-/// The median along an axis, of an even count the lower one, and its place, as a pair; NaN where there is one. Without
-/// an axis that of all elements, alone.
+/// Median along an axis and its index, as a pair (`torch.median`). For an even number of elements it is the lower of
+/// the two middle ones. If any element is NaN, the result is NaN. Without an axis: the median of all elements, without
+/// an index.
 inline constexpr struct median_t {
   static constexpr auto op_name = "median";
   template <value X>
@@ -255,7 +256,8 @@ inline constexpr struct median_t {
     return detail::chosen_of_rows(v, where(gather(nan, a, first), first, at), a, shape_of(x), detail::as_fact(keep));
   }
 } median{};
-/// ... of what is not NaN; NaN where all is.
+/// Median of the elements that are not NaN, and its index, as a pair (`torch.nanmedian`). The result is NaN if all
+/// elements are. Without an axis: the median of all elements, without an index.
 inline constexpr struct nanmedian_t {
   static constexpr auto op_name = "nanmedian";
   template <value X>
@@ -273,7 +275,8 @@ inline constexpr struct nanmedian_t {
   }
 } nanmedian{};
 
-/// The most frequent element along an axis, the smallest of several, and its last place, as a pair (`torch.mode`).
+/// The most frequent element along an axis, the smallest if there are several, and its last index, as a pair
+/// (`torch.mode`).
 inline constexpr struct mode_t {
   static constexpr auto op_name = "mode";
   template <value X, class A = ints<-1>, class P = ints<0>>
@@ -282,19 +285,21 @@ inline constexpr struct mode_t {
     auto const v = detail::of_rank_one(x);
     detail::needs_elements<mode_t>(v, a);
     auto const [sorted, place] = sort(v, a);
-    auto const before = detail::previous(add(place, 1), a, ints<0>{}); // 0 for the first, which continues nothing
+    // 0 marks the first element, which continues no run
+    auto const before = detail::previous(add(place, 1), a, ints<0>{});
     auto const same = mul(eq(sorted, detail::previous(sorted, a, ints<0>{})), gt(before, 0));
-    auto const of_run = to(same, ints<static_cast<index_t>(dtype::int64)>{}); // how long each run is so far
+    // the recurrence computes the length of each run so far
+    auto const of_run = to(same, ints<static_cast<index_t>(dtype::int64)>{});
     auto const last = bind<argmax_t>(a, keepdim)(recurrence(of_run, detail::ones_beside(of_run), a));
     return detail::chosen_of_rows(v, gather(place, a, last), a, shape_of(x), detail::as_fact(keep));
   }
 } mode{};
 
-/// How a quantile between two elements is made of them.
+/// How a quantile that lies between two elements is computed from them.
 enum class quantile_method { linear, lower, higher, midpoint, nearest };
 
 namespace detail {
-/// Between the elements of sorted rows at places that need not be whole.
+/// Interpolates between the elements of sorted rows at indices that need not be integers.
 template <value V, value R, class A>
 constexpr auto at_rank(V const& sorted, R const& rank, A const& a, quantile_method how) {
   auto const low = floor(rank), high = ceil(rank);
@@ -308,8 +313,9 @@ constexpr auto at_rank(V const& sorted, R const& rank, A const& a, quantile_meth
   return where(lt(share, 0.5), add(u, mul(share, d)), sub(w, mul(d, sub(1, share))));
 }
 } // namespace detail
-/// Elements at fractions `q` (a vector) of the sorted axis, which moves to the end as q does not: [.., q, ..] in place
-/// of the axis. `skip_nan`: of what is not NaN; else NaN where there is one. q has the dtype of x.
+/// Quantiles at the fractions `q` (a vector) along an axis: in the result the size of the axis is the number of
+/// fractions. With `skip_nan`, NaN elements are ignored; otherwise a row with NaN has the quantile NaN. q has the dtype
+/// of x.
 inline constexpr struct quantiles_along_t {
   static constexpr auto op_name = "quantile";
   template <value X, value Q, class A>
@@ -351,8 +357,9 @@ private:
     return expand(detail::constant_like(x, ints<>{}, 1), shape_of(x));
   }
 } quantiles_along{};
-/// `quantile(x, 0.5)` of all elements, `quantile(x, 0.9, 1)` along an axis, which goes; for a vector of fractions there
-/// is a first axis of them (`torch.quantile`). NaN where there is one; `value_error` for a number outside of [0, 1].
+/// Quantiles (`torch.quantile`): `quantile(x, 0.5)` of all elements, `quantile(x, 0.9, 1)` along an axis, which is
+/// removed. A vector of fractions adds a first axis for them. The result is NaN if an element is. Throws `value_error`
+/// for a plain number outside of [0, 1].
 inline constexpr struct quantile_t {
   static constexpr auto op_name = "quantile";
   template <value X, value Q>

@@ -8,19 +8,19 @@
 #include <vector>
 
 /// @file
-/// Distinct elements, and how many lie where: tensors only, since sizes depend on data. (Templates only to cost nothing
-/// unless used.)
+/// Distinct elements and histograms. These functions work on tensors only, since the sizes of results depend on data.
+/// (They are templates so that unused ones cost nothing.)
 namespace varve {
 
-/// What `unique` gives: the distinct elements or slices, for each that there was its number among them, and how often
-/// each was there.
+/// Result of `unique`: the distinct elements or slices; for each original one its index in `values`; and how often each
+/// distinct one occurs.
 template <class T>
 struct unique_result {
   T values, inverse, counts;
 };
 
 namespace detail {
-/// A vector that is true where the rows of a matrix differ from the row before, at the first too.
+/// Returns a vector that is true at the first row of a matrix and at each row that differs from the row before.
 template <class T>
 T begins_run(T const& rows) {
   extent const n = rows.sizes()[0];
@@ -29,7 +29,7 @@ T begins_run(T const& rows) {
   T const differ = any(T(ne(later, earlier)), axis<1>);
   return cat(std::vector<T>{T(ne(new_full(differ, dims{1}, true), false)), differ}, axis<0>);
 }
-/// The first of every run of equal rows of a matrix.
+/// Returns the index of the first row of every run of equal rows of a matrix, with the run of each row and the lengths.
 template <class T>
 unique_result<T> runs_of(T const& rows) {
   T const begins = begins_run(rows);
@@ -39,7 +39,7 @@ unique_result<T> runs_of(T const& rows) {
   T const counts = scatter_add(zeros(dims{n}, dtype::int64), axis<0>, number, T(ones_like(number)));
   return {firsts, number, counts};
 }
-/// The order of the rows of a matrix, by the first column, then by the second, ...
+/// Returns the indices that sort the rows of a matrix lexicographically.
 template <class T>
 T order_of_rows(T const& rows) {
   T order = arange(rows.sizes()[0]);
@@ -58,7 +58,7 @@ unique_result<T> unique_rows(T const& rows, bool sort_them) {
   r.values = gather(order, axis<0>, r.values);
   return r;
 }
-/// ... of the elements, or of the slices of an axis.
+/// Returns the distinct elements, or the distinct slices of an axis.
 template <class T>
 unique_result<T> unique_along(T const& x, none_t, bool sort_them) {
   T const row = reshape(x, dims{numel(x.sizes())});
@@ -78,14 +78,15 @@ unique_result<T> unique_along(T const& x, index_t a, bool sort_them) {
 }
 } // namespace detail
 
-/// The distinct elements in ascending order (`torch.unique`), or slices of an axis in the order of their elements;
-/// every NaN is distinct. Sizes depend on data: `data_dependent_error` where there are none.
+/// Returns the distinct elements in ascending order (`torch.unique`), or the distinct slices of an axis in
+/// lexicographic order. Every NaN is distinct. The sizes depend on data: throws `data_dependent_error` for values
+/// without data.
 template <class T, class A = none_t>
   requires std::is_same_v<T, tensor>
 unique_result<T> unique(T const& x, A const& axis = {}) {
   return detail::unique_along(x, axis, true);
 }
-/// ... where only neighbours are compared, in their order (`torch.unique_consecutive`).
+/// Returns the first element or slice of every run of equal neighbours, in their order (`torch.unique_consecutive`).
 template <class T, class A = none_t>
   requires std::is_same_v<T, tensor>
 unique_result<T> unique_consecutive(T const& x, A const& axis = {}) {
@@ -93,8 +94,9 @@ unique_result<T> unique_consecutive(T const& x, A const& axis = {}) {
 }
 
 namespace detail {
-/// What the elements of a vector range over, as float64 of rank 0; of one value, `around` to either side. What is not
-/// finite is refused where the elements are there to be asked: `value_error`.
+/// Returns the least and the greatest element of a vector as float64 of rank 0. If they are equal, the range is widened
+/// by `around` on either side. Throws `value_error` if the range is not finite, provided that no transform or trace
+/// watches x.
 template <class T>
 std::pair<T, T> range_of_elements(char const* op, T const& x, double around) {
   T const least = to(T(amin(x)), dtype::float64), most = to(T(amax(x)), dtype::float64);
@@ -103,7 +105,8 @@ std::pair<T, T> range_of_elements(char const* op, T const& x, double around) {
   T const one = where(T(eq(least, most)), around, 0.0);
   return {sub(least, one), add(most, one)};
 }
-/// How many elements of a vector lie in each of `bins` equal parts of a range: numbers, or tensors of rank 0.
+/// Counts the elements of a vector in each of `bins` equal parts of a range, whose bounds are numbers or tensors of
+/// rank 0.
 template <class T, class N>
 T counted_between(T const& row, index_t bins, N const& low, N const& high) {
   T const inside = mul(T(ge(row, low)), T(le(row, high)));
@@ -112,8 +115,8 @@ T counted_between(T const& row, index_t bins, N const& low, N const& high) {
   return scatter_add(zeros(dims{bins}, row.dtype()), axis<0>, at, T(to(inside, row.dtype())));
 }
 } // namespace detail
-/// How many elements lie in each of `bins` equal parts of [low, high], both ends included; others are not counted. Of
-/// equal bounds, those of the elements (`torch.histc`).
+/// Counts the elements in each of `bins` equal parts of [low, high] (`torch.histc`). Both ends are included, and
+/// elements outside are ignored. If the bounds are equal, the range is that of the elements.
 template <class T>
   requires std::is_same_v<T, tensor>
 T histc(T const& x, index_t bins = 100, double low = 0, double high = 0) {
@@ -128,7 +131,8 @@ T histc(T const& x, index_t bins = 100, double low = 0, double high = 0) {
   return detail::counted_between(row, bins, least, most);
 }
 
-/// `bins + 1` edges of equal parts of what the elements of a vector range over; of one value, half of 1 to either side.
+/// Returns `bins + 1` edges that divide the range of the elements of a vector into equal parts. If all elements are
+/// equal, the range extends by 0.5 on either side.
 template <class T>
   requires std::is_same_v<T, tensor>
 T edges_of(T const& x, index_t bins) {
@@ -137,8 +141,9 @@ T edges_of(T const& x, index_t bins) {
   auto const [low, high] = detail::range_of_elements("histogram", x, 0.5);
   return linspace(low, high, bins + 1, x.dtype());
 }
-/// How many rows of a matrix [n, d] lie in each box between ascending edges, one vector for each column; those on the
-/// last edge count. With weights their sums; `density` divides by the total and the volumes (`torch.histogramdd`).
+/// Counts the rows of a matrix [n, d] in each box between ascending edges (`torch.histogramdd`). `edges` has one vector
+/// per column, and elements equal to the last edge count. With a defined `weight`, sums weights instead. With
+/// `density`, divides by the total and the volumes of the boxes.
 template <class T>
   requires std::is_same_v<T, tensor>
 T histogramdd(T const& x, std::vector<T> const& edges, T const& weight, bool density) {
@@ -172,13 +177,13 @@ T histogramdd(T const& x, std::vector<T> const& edges, T const& weight, bool den
   return density ? T(div(sums, T(mul(T(sum(sums)), volume)))) : sums;
 }
 
-/// What `histogram` gives: a count for each bin, and the edges between them.
+/// Result of `histogram`: a count for each bin, and the edges between the bins.
 template <class T>
 struct histogram_result {
   T counts, edges;
 };
-/// How many elements lie between ascending edges, the last of which counts as inside; with weights of the same shape
-/// their sums; `density` divides by the total and the widths (`torch.histogram`). Integers are refused.
+/// Counts the elements between ascending edges (`torch.histogram`); the last edge counts as inside. With a `weight` of
+/// the same shape, sums weights instead. With `density`, divides by the total and the widths. Refuses integers.
 template <class T>
   requires std::is_same_v<T, tensor>
 histogram_result<T> histogram(T const& x, T const& edges, T const& weight = {}, bool density = false) {
@@ -192,7 +197,7 @@ histogram_result<T> histogram(T const& x, T const& edges, T const& weight = {}, 
   T const rows = reshape(x, dims{-1, 1});
   return {histogramdd(rows, std::vector<T>{edges}, each, density), edges};
 }
-/// The histogram in `bins` equal parts of what the elements range over.
+/// Returns the histogram with `bins` equal parts of the range of the elements.
 template <class T>
   requires std::is_same_v<T, tensor>
 histogram_result<T> histogram(T const& x, index_t bins = 100, T const& weight = {}, bool density = false) {

@@ -5,26 +5,26 @@
 #include <varve/op/sqrt.hpp>
 
 /// @file
-/// Tangents and angles, hyperbolic ones too. Integers give floating numbers.
+/// Tangent, inverse trigonometric and hyperbolic functions. Integers give floating-point results.
 namespace varve {
 
 /// Tangent of an angle in radians.
 inline constexpr struct tan_t : promoting_operator<tan_t> {
   static constexpr auto op_name = "tan";
 } tan{};
-/// The angle of a sine; NaN beyond 1.
+/// Inverse sine, in radians; NaN outside of [-1, 1].
 inline constexpr struct asin_t : promoting_operator<asin_t> {
   static constexpr auto op_name = "asin";
 } asin{};
-/// The angle of a cosine; NaN beyond 1.
+/// Inverse cosine, in radians; NaN outside of [-1, 1].
 inline constexpr struct acos_t : promoting_operator<acos_t> {
   static constexpr auto op_name = "acos";
 } acos{};
-/// The angle of a tangent.
+/// Inverse tangent, in radians.
 inline constexpr struct atan_t : promoting_operator<atan_t> {
   static constexpr auto op_name = "atan";
 } atan{};
-/// The angle of the point (x, y), in all quadrants: `atan2(y, x)`.
+/// Angle of the point (x, y) in radians, in all quadrants: `atan2(y, x)`.
 inline constexpr struct atan2_t : promoting_operator<atan2_t> {
   static constexpr auto op_name = "atan2";
 } atan2{};
@@ -64,7 +64,7 @@ struct rules<atan2_t> : rule::pointwise<2, promotion::floating> {
   static constexpr saved_values saved{
       {saved_values::operand(0) | saved_values::operand(1), saved_values::operand(0) | saved_values::operand(1)}};
   static VARVE_INLINE constexpr auto kernel(auto y, auto x) { return kernel::atan2(y, x); }
-  /// 1 over the square of the distance; of the point 0 it is 0, as in PyTorch.
+  /// Returns 1 / (x^2 + y^2), and 0 for the origin, as in PyTorch.
   static constexpr auto per_square(auto const& y, auto const& x) {
     auto const d = add(square(x), square(y));
     return where(eq(d, 0), 0, reciprocal(d));
@@ -77,7 +77,7 @@ struct rules<atan2_t> : rule::pointwise<2, promotion::floating> {
   }
 };
 
-/// (e^x - e^-x) / 2, without cancellation near 0.
+/// Hyperbolic sine (e^x - e^-x) / 2, without cancellation near 0.
 inline constexpr struct sinh_t : composite_operator<sinh_t> {
   static constexpr auto op_name = "sinh";
   template <value X>
@@ -86,7 +86,7 @@ inline constexpr struct sinh_t : composite_operator<sinh_t> {
     return sub(mul(expm1(z), 0.5), mul(expm1(neg(z)), 0.5));
   }
 } sinh{};
-/// The x of which y is the `sinh`.
+/// Inverse hyperbolic sine.
 inline constexpr struct asinh_t : composite_operator<asinh_t> {
   static constexpr auto op_name = "asinh";
   template <value X>
@@ -105,7 +105,7 @@ private:
     return where(eq(z, 0), z, where(lt(z, 0), neg(r), r));
   }
 } asinh{};
-/// The x of which y is the `tanh`; NaN beyond 1.
+/// Inverse hyperbolic tangent; NaN outside of [-1, 1].
 inline constexpr struct atanh_t : composite_operator<atanh_t> {
   static constexpr auto op_name = "atanh";
   template <value X>

@@ -4,68 +4,69 @@
 #include <varve/kernel/bessel.hpp>
 
 /// @file
-/// Bessel functions of orders 0 and 1, modified ones, and Airy's function. Integers give floating numbers.
+/// Bessel functions and modified Bessel functions of orders 0 and 1, and Airy's function. Integers give floating-point
+/// results.
 namespace varve {
 
-/// The modified Bessel function of the first kind of order 0.
+/// Modified Bessel function I_0 of the first kind, order 0.
 inline constexpr struct i0_t : promoting_operator<i0_t> {
   static constexpr auto op_name = "i0";
 } i0{};
-/// ... of order 1.
+/// Modified Bessel function I_1 of the first kind, order 1.
 inline constexpr struct i1_t : promoting_operator<i1_t> {
   static constexpr auto op_name = "special_i1";
 } i1{};
-/// e^-|x| i0(x).
+/// Scaled modified Bessel function e^-|x| I_0(x).
 inline constexpr struct i0e_t : promoting_operator<i0e_t> {
   static constexpr auto op_name = "special_i0e";
 } i0e{};
-/// e^-|x| i1(x).
+/// Scaled modified Bessel function e^-|x| I_1(x).
 inline constexpr struct i1e_t : promoting_operator<i1e_t> {
   static constexpr auto op_name = "special_i1e";
 } i1e{};
-/// The modified Bessel function of the second kind of order 0; infinite at 0, NaN below.
+/// Modified Bessel function K_0 of the second kind, order 0; infinite at 0, NaN below.
 inline constexpr struct modified_bessel_k0_t : promoting_operator<modified_bessel_k0_t> {
   static constexpr auto op_name = "special_modified_bessel_k0";
 } modified_bessel_k0{};
-/// ... of order 1.
+/// Modified Bessel function K_1 of the second kind, order 1; infinite at 0, NaN below.
 inline constexpr struct modified_bessel_k1_t : promoting_operator<modified_bessel_k1_t> {
   static constexpr auto op_name = "special_modified_bessel_k1";
 } modified_bessel_k1{};
-/// e^x K_0(x).
+/// Scaled modified Bessel function e^x K_0(x).
 inline constexpr struct scaled_modified_bessel_k0_t : promoting_operator<scaled_modified_bessel_k0_t> {
   static constexpr auto op_name = "special_scaled_modified_bessel_k0";
 } scaled_modified_bessel_k0{};
-/// e^x K_1(x).
+/// Scaled modified Bessel function e^x K_1(x).
 inline constexpr struct scaled_modified_bessel_k1_t : promoting_operator<scaled_modified_bessel_k1_t> {
   static constexpr auto op_name = "special_scaled_modified_bessel_k1";
 } scaled_modified_bessel_k1{};
-/// The Bessel function of the first kind of order 0.
+/// Bessel function J_0 of the first kind, order 0.
 inline constexpr struct bessel_j0_t : promoting_operator<bessel_j0_t> {
   static constexpr auto op_name = "special_bessel_j0";
 } bessel_j0{};
-/// ... of order 1.
+/// Bessel function J_1 of the first kind, order 1.
 inline constexpr struct bessel_j1_t : promoting_operator<bessel_j1_t> {
   static constexpr auto op_name = "special_bessel_j1";
 } bessel_j1{};
-/// The Bessel function of the second kind of order 0; minus infinity at 0, NaN below.
+/// Bessel function Y_0 of the second kind, order 0; minus infinity at 0, NaN below.
 inline constexpr struct bessel_y0_t : promoting_operator<bessel_y0_t> {
   static constexpr auto op_name = "special_bessel_y0";
 } bessel_y0{};
-/// ... of order 1.
+/// Bessel function Y_1 of the second kind, order 1; minus infinity at 0, NaN below.
 inline constexpr struct bessel_y1_t : promoting_operator<bessel_y1_t> {
   static constexpr auto op_name = "special_bessel_y1";
 } bessel_y1{};
-/// sin(x) / x.
+/// Spherical Bessel function j_0(x) = sin(x) / x.
 inline constexpr struct spherical_bessel_j0_t : promoting_operator<spherical_bessel_j0_t> {
   static constexpr auto op_name = "special_spherical_bessel_j0";
 } spherical_bessel_j0{};
-/// Airy's function Ai. It has no derivative here.
+/// Airy's function Ai. It has no derivative.
 inline constexpr struct airy_ai_t : promoting_operator<airy_ai_t> {
   static constexpr auto op_name = "special_airy_ai";
 } airy_ai{};
 
 namespace detail {
-/// f(x) / x, of 0 its limit.
+/// Returns f(x) / x, and `limit` where x is 0.
 template <value F, value X>
 constexpr auto quotient_at(F const& f, X const& x, double limit) {
   auto const zero = eq(x, 0);

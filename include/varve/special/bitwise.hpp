@@ -4,29 +4,29 @@
 #include <varve/rule/pointwise.hpp>
 
 /// @file
-/// Bits of whole numbers, and truth values: `&`, `|`, `^` and `~` of values. No derivatives; floating dtypes are
-/// refused with `dtype_error`.
+/// Bitwise operators on integers and bool: `&`, `|`, `^` and `~`. They have no derivatives. Floating-point dtypes throw
+/// `dtype_error`.
 namespace varve {
 
-/// Bits that both have; logical and of truth values.
+/// Bitwise and; logical and for bool.
 inline constexpr struct bitwise_and_t : promoting_operator<bitwise_and_t> {
   static constexpr auto op_name = "bitwise_and";
 } bitwise_and{};
-/// Bits that either has; logical or of truth values.
+/// Bitwise or; logical or for bool.
 inline constexpr struct bitwise_or_t : promoting_operator<bitwise_or_t> {
   static constexpr auto op_name = "bitwise_or";
 } bitwise_or{};
-/// Bits that one of them has; difference of truth values.
+/// Bitwise exclusive or; inequality for bool.
 inline constexpr struct bitwise_xor_t : promoting_operator<bitwise_xor_t> {
   static constexpr auto op_name = "bitwise_xor";
 } bitwise_xor{};
-/// Every bit turned; logical not of truth values.
+/// Bitwise not; logical not for bool.
 inline constexpr struct bitwise_not_t : promoting_operator<bitwise_not_t> {
   static constexpr auto op_name = "bitwise_not";
 } bitwise_not{};
 
 namespace detail {
-/// Elementwise operators of some dtypes only: those that `rules<Tag>::takes` names, operands and result.
+/// Base of elementwise operators that compute only in the dtypes for which `rules<Tag>::takes` is true.
 template <class Tag, int Arity, promotion P = promotion::arithmetic>
 struct of_some_dtypes : rule::pointwise<Arity, P> {
   static constexpr meta shape(attributes const& at, meta const* in, int count) {

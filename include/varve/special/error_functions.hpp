@@ -4,26 +4,26 @@
 #include <varve/kernel/error_functions.hpp>
 
 /// @file
-/// What is made of the error function. Integers give floating numbers.
+/// Functions related to the error function. Integers give floating-point results.
 namespace varve {
 
-/// 1 - erf(x), without cancellation.
+/// Complementary error function 1 - erf(x), without cancellation.
 inline constexpr struct erfc_t : promoting_operator<erfc_t> {
   static constexpr auto op_name = "erfc";
 } erfc{};
-/// e^(x^2) erfc(x), without overflow for positive x.
+/// Scaled complementary error function e^(x^2) erfc(x), without overflow for positive x.
 inline constexpr struct erfcx_t : promoting_operator<erfcx_t> {
   static constexpr auto op_name = "special_erfcx";
 } erfcx{};
-/// The x of which y is erf(x); infinite at -1 and 1, NaN beyond.
+/// Inverse error function; infinite at -1 and 1, NaN beyond.
 inline constexpr struct erfinv_t : promoting_operator<erfinv_t> {
   static constexpr auto op_name = "erfinv";
 } erfinv{};
-/// Where the normal distribution function is p; infinite at 0 and 1, NaN beyond.
+/// Inverse of the standard normal distribution function; infinite at 0 and 1, NaN beyond.
 inline constexpr struct ndtri_t : promoting_operator<ndtri_t> {
   static constexpr auto op_name = "special_ndtri";
 } ndtri{};
-/// The logarithm of the normal distribution function, without underflow.
+/// Logarithm of the standard normal distribution function, without underflow.
 inline constexpr struct log_ndtr_t : promoting_operator<log_ndtr_t> {
   static constexpr auto op_name = "special_log_ndtr";
 } log_ndtr{};

@@ -4,28 +4,29 @@
 #include <varve/kernel/gamma.hpp>
 
 /// @file
-/// The gamma function and its kin. Integers give floating numbers.
+/// The gamma function and related functions. Integers give floating-point results.
 namespace varve {
 
-/// log |Gamma(x)|; infinite at 0, -1, ...
+/// Logarithm of |Gamma(x)|; infinite at 0, -1, ...
 inline constexpr struct lgamma_t : promoting_operator<lgamma_t> {
   static constexpr auto op_name = "lgamma";
 } lgamma{};
-/// The derivative of log Gamma(x); NaN at -1, -2, ...
+/// Derivative of log Gamma(x); NaN at -1, -2, ...
 inline constexpr struct digamma_t : promoting_operator<digamma_t> {
   static constexpr auto op_name = "digamma";
 } digamma{};
-/// Hurwitz' zeta function: the sum of (q + k)^-x over k >= 0; infinite at the poles, NaN where it is not real and for
-/// x < 1. Derivatives by q only.
+/// Hurwitz zeta function: the sum of (q + k)^-x over k >= 0. It is infinite at the poles, and NaN for x < 1 and where
+/// it is not real. Differentiable in q only.
 inline constexpr struct zeta_t : promoting_operator<zeta_t> {
   static constexpr auto op_name = "special_zeta";
 } zeta{};
-/// The share of the integral of t^(a-1) e^-t that lies below x (the regularized lower incomplete gamma function), for
-/// a and x that are not negative. Derivatives by x only.
+/// Regularized lower incomplete gamma function for non-negative a and x: the integral of t^(a-1) e^-t from 0 to x,
+/// divided by Gamma(a). Differentiable in x only.
 inline constexpr struct igamma_t : promoting_operator<igamma_t> {
   static constexpr auto op_name = "igamma";
 } igamma{};
-/// ... above x.
+/// Regularized upper incomplete gamma function for non-negative a and x: the integral of t^(a-1) e^-t from x to
+/// infinity, divided by Gamma(a). Differentiable in x only.
 inline constexpr struct igammac_t : promoting_operator<igammac_t> {
   static constexpr auto op_name = "igammac";
 } igammac{};
@@ -36,7 +37,7 @@ struct rules<lgamma_t> : rule::pointwise<1, promotion::floating> {
   static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::gamma::log_of(x); }
   static constexpr auto partial(arg_t<0>, auto const&, auto const& x) { return digamma(x); }
 };
-/// {q: -x zeta(x + 1, q)}
+/// Rules of `zeta`: the derivative in q is -x zeta(x + 1, q).
 template <>
 struct rules<zeta_t> : rule::elementwise<2, promotion::floating> {
   static constexpr bool is_slow = true;
@@ -95,7 +96,7 @@ struct rules<igamma_t> : detail::incomplete_gamma<false> {};
 template <>
 struct rules<igammac_t> : detail::incomplete_gamma<true> {};
 
-/// The n-th derivative of `digamma`, n >= 0 (`torch.polygamma`).
+/// Derivative of order n of `digamma`, n >= 0 (`torch.polygamma`).
 inline constexpr struct polygamma_t : composite_operator<polygamma_t> {
   static constexpr auto op_name = "polygamma";
   template <value X>
@@ -107,7 +108,7 @@ inline constexpr struct polygamma_t : composite_operator<polygamma_t> {
     return mul(zeta(n + 1, x), factor);
   }
 } polygamma{};
-/// log of the multivariate gamma function of dimension p (`torch.mvlgamma`).
+/// Logarithm of the multivariate gamma function of dimension p (`torch.mvlgamma`).
 inline constexpr struct mvlgamma_t : composite_operator<mvlgamma_t> {
   static constexpr auto op_name = "mvlgamma";
   template <value X>

@@ -3,23 +3,24 @@
 #include <varve/special/bitwise.hpp>
 
 /// @file
-/// Elementwise operators of whole numbers and truth values. They have no derivatives; floating dtypes are refused with
+/// Elementwise operators on integers, without bool. They have no derivatives. Floating-point dtypes and bool throw
 /// `dtype_error`.
 namespace varve {
 
-/// x * 2^y by moving bits; 0 where y is no number of bits. Truth values are refused, here and below.
+/// Bits of x shifted left by y, which is x * 2^y; 0 if y is negative or at least the number of bits.
 inline constexpr struct bitwise_left_shift_t : promoting_operator<bitwise_left_shift_t> {
   static constexpr auto op_name = "bitwise_left_shift";
 } bitwise_left_shift{};
-/// x / 2^y rounded down, by moving bits.
+/// Bits of x shifted right by y, which is x / 2^y rounded down. A y that is negative or too large shifts out all bits
+/// but the sign.
 inline constexpr struct bitwise_right_shift_t : promoting_operator<bitwise_right_shift_t> {
   static constexpr auto op_name = "bitwise_right_shift";
 } bitwise_right_shift{};
-/// The greatest common divisor.
+/// Greatest common divisor.
 inline constexpr struct gcd_t : promoting_operator<gcd_t> {
   static constexpr auto op_name = "gcd";
 } gcd{};
-/// The least common multiple.
+/// Least common multiple.
 inline constexpr struct lcm_t : promoting_operator<lcm_t> {
   static constexpr auto op_name = "lcm";
 } lcm{};

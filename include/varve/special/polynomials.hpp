@@ -4,56 +4,57 @@
 #include <varve/rule/pointwise.hpp>
 
 /// @file
-/// Orthogonal polynomials at x of degree n, elementwise in both: `legendre_polynomial_p(x, n)`. Degrees are whole
-/// numbers, of whatever dtype; of negative ones the polynomial is 0. They take O(n) (those of Chebyshev within [-1, 1]
-/// O(1)), and have no derivatives, as in PyTorch: asking for them is an error. Integers give floating numbers.
+/// Orthogonal polynomials of degree n at x, elementwise in both: `legendre_polynomial_p(x, n)`. The degrees are
+/// integers of any dtype; a polynomial of negative degree is 0. A polynomial takes O(n) steps; those of Chebyshev take
+/// O(1) within [-1, 1]. They have no derivatives, as in PyTorch; differentiating them is an error. Integers give
+/// floating-point results.
 namespace varve {
 
-/// Chebyshev polynomials of the first kind.
+/// Chebyshev polynomial T_n(x) of the first kind.
 inline constexpr struct chebyshev_polynomial_t_t : promoting_operator<chebyshev_polynomial_t_t> {
   static constexpr auto op_name = "special_chebyshev_polynomial_t";
 } chebyshev_polynomial_t{};
-/// ... of the second kind.
+/// Chebyshev polynomial U_n(x) of the second kind.
 inline constexpr struct chebyshev_polynomial_u_t : promoting_operator<chebyshev_polynomial_u_t> {
   static constexpr auto op_name = "special_chebyshev_polynomial_u";
 } chebyshev_polynomial_u{};
-/// ... of the third kind.
+/// Chebyshev polynomial V_n(x) of the third kind.
 inline constexpr struct chebyshev_polynomial_v_t : promoting_operator<chebyshev_polynomial_v_t> {
   static constexpr auto op_name = "special_chebyshev_polynomial_v";
 } chebyshev_polynomial_v{};
-/// ... of the fourth kind.
+/// Chebyshev polynomial W_n(x) of the fourth kind.
 inline constexpr struct chebyshev_polynomial_w_t : promoting_operator<chebyshev_polynomial_w_t> {
   static constexpr auto op_name = "special_chebyshev_polynomial_w";
 } chebyshev_polynomial_w{};
-/// Chebyshev polynomials of 2x - 1, of the first kind.
+/// Shifted Chebyshev polynomial T_n(2x - 1) of the first kind.
 inline constexpr struct shifted_chebyshev_polynomial_t_t : promoting_operator<shifted_chebyshev_polynomial_t_t> {
   static constexpr auto op_name = "special_shifted_chebyshev_polynomial_t";
 } shifted_chebyshev_polynomial_t{};
-/// ... of the second kind.
+/// Shifted Chebyshev polynomial U_n(2x - 1) of the second kind.
 inline constexpr struct shifted_chebyshev_polynomial_u_t : promoting_operator<shifted_chebyshev_polynomial_u_t> {
   static constexpr auto op_name = "special_shifted_chebyshev_polynomial_u";
 } shifted_chebyshev_polynomial_u{};
-/// ... of the third kind.
+/// Shifted Chebyshev polynomial V_n(2x - 1) of the third kind.
 inline constexpr struct shifted_chebyshev_polynomial_v_t : promoting_operator<shifted_chebyshev_polynomial_v_t> {
   static constexpr auto op_name = "special_shifted_chebyshev_polynomial_v";
 } shifted_chebyshev_polynomial_v{};
-/// ... of the fourth kind.
+/// Shifted Chebyshev polynomial W_n(2x - 1) of the fourth kind.
 inline constexpr struct shifted_chebyshev_polynomial_w_t : promoting_operator<shifted_chebyshev_polynomial_w_t> {
   static constexpr auto op_name = "special_shifted_chebyshev_polynomial_w";
 } shifted_chebyshev_polynomial_w{};
-/// Physicists' Hermite polynomials.
+/// Physicists' Hermite polynomial H_n(x).
 inline constexpr struct hermite_polynomial_h_t : promoting_operator<hermite_polynomial_h_t> {
   static constexpr auto op_name = "special_hermite_polynomial_h";
 } hermite_polynomial_h{};
-/// Probabilists' Hermite polynomials.
+/// Probabilists' Hermite polynomial He_n(x).
 inline constexpr struct hermite_polynomial_he_t : promoting_operator<hermite_polynomial_he_t> {
   static constexpr auto op_name = "special_hermite_polynomial_he";
 } hermite_polynomial_he{};
-/// Laguerre polynomials.
+/// Laguerre polynomial L_n(x).
 inline constexpr struct laguerre_polynomial_l_t : promoting_operator<laguerre_polynomial_l_t> {
   static constexpr auto op_name = "special_laguerre_polynomial_l";
 } laguerre_polynomial_l{};
-/// Legendre polynomials.
+/// Legendre polynomial P_n(x).
 inline constexpr struct legendre_polynomial_p_t : promoting_operator<legendre_polynomial_p_t> {
   static constexpr auto op_name = "special_legendre_polynomial_p";
 } legendre_polynomial_p{};

@@ -6,43 +6,43 @@
 #include <varve/special/integers.hpp>
 
 /// @file
-/// Whole parts, remainders, and the parts that floating numbers are made of. Truth values are refused. An integer
-/// divisor of 0 is `value_error`, but not within functions that `fuse` makes of static values, which divide in double.
+/// Rounding, remainders, and the parts of floating-point numbers. Bool is refused. An integer divisor of 0 throws
+/// `value_error`, except within functions that `fuse` makes of static values, which divide in double.
 namespace varve {
 
-/// The greatest whole number that is not greater; integers stay. Constant to derivatives, as are the next three.
+/// Greatest integer <= x; integers are unchanged. Derivatives treat it as a constant.
 inline constexpr struct floor_t : promoting_operator<floor_t> {
   static constexpr auto op_name = "floor";
 } floor{};
-/// The smallest whole number that is not smaller.
+/// Smallest integer >= x; integers are unchanged. Derivatives treat it as a constant.
 inline constexpr struct ceil_t : promoting_operator<ceil_t> {
   static constexpr auto op_name = "ceil";
 } ceil{};
-/// The whole part, towards 0.
+/// Integer part of x, rounded towards 0; integers are unchanged. Derivatives treat it as a constant.
 inline constexpr struct trunc_t : promoting_operator<trunc_t> {
   static constexpr auto op_name = "trunc";
 } trunc{};
-/// The nearest whole number, the even one of two.
+/// Nearest integer, ties to even; integers are unchanged. Derivatives treat it as a constant.
 inline constexpr struct round_half_even_t : promoting_operator<round_half_even_t> {
   static constexpr auto op_name = "round";
 } round_half_even{};
-/// The quotient rounded down. Constant to derivatives.
+/// Quotient rounded down. Derivatives treat it as a constant.
 inline constexpr struct floor_divide_t : promoting_operator<floor_divide_t> {
   static constexpr auto op_name = "floor_divide";
 } floor_divide{};
-/// What is left of x, with its sign, when multiples of y are taken away.
+/// Remainder of x / y with the sign of x.
 inline constexpr struct fmod_t : promoting_operator<fmod_t> {
   static constexpr auto op_name = "fmod";
 } fmod{};
-/// ... with the sign of y.
+/// Remainder of x / y with the sign of y.
 inline constexpr struct remainder_t : promoting_operator<remainder_t> {
   static constexpr auto op_name = "remainder";
 } remainder{};
-/// The floating number next to x on the way to y; y itself where both are equal. Integers are refused.
+/// Next floating-point number after x in the direction of y, or y if both are equal. Integers are refused.
 inline constexpr struct nextafter_t : promoting_operator<nextafter_t> {
   static constexpr auto op_name = "nextafter";
 } nextafter{};
-/// The e of x = m 2^e with 0.5 <= |m| < 1, in the dtype of x; 0 of 0 and of what is not finite. Integers are refused.
+/// Exponent e of x = m 2^e with 0.5 <= |m| < 1, in the dtype of x; 0 if x is 0 or not finite. Integers are refused.
 inline constexpr struct binary_exponent_t : promoting_operator<binary_exponent_t> {
   static constexpr auto op_name = "binary_exponent";
 } binary_exponent{};
@@ -113,7 +113,7 @@ struct rules<remainder_t> : detail::of_numbers<remainder_t, 2> {
 };
 template <>
 struct rules<nextafter_t> : detail::of_floats<nextafter_t, 2> {
-  static constexpr bool of_own_dtype = true; // the neighbour among floats is rounded back to the number itself
+  static constexpr bool of_own_dtype = true; // a neighbour in float32 would round back to x itself
   static VARVE_INLINE constexpr auto kernel(auto x, auto y) { return kernel::neighbour(x, y); }
 };
 template <>
@@ -121,7 +121,7 @@ struct rules<binary_exponent_t> : detail::of_floats<binary_exponent_t, 1> {
   static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::binary_exponent(x); }
 };
 
-/// The part behind the point, with the sign of x.
+/// Fractional part of x, with the sign of x. Integers are refused.
 inline constexpr struct frac_t : composite_operator<frac_t> {
   static constexpr auto op_name = "frac";
   template <value X>
@@ -130,7 +130,8 @@ inline constexpr struct frac_t : composite_operator<frac_t> {
     return sub(x, trunc(x));
   }
 } frac{};
-/// The nearest number with so many decimals; of negative ones tens, hundreds, ... (`torch.round`).
+/// x rounded to a number of decimals, ties to even; negative numbers of decimals round to tens, hundreds, ...
+/// (`torch.round`).
 inline constexpr struct round_t : composite_operator<round_t> {
   static constexpr auto op_name = "round";
   template <value X>
@@ -146,13 +147,13 @@ inline constexpr struct round_t : composite_operator<round_t> {
     return choose(detail::is_floating_fact(x), scaled, detail::identity, x);
   }
 } round{};
-/// The quotient towards 0 (`torch.div` with `rounding_mode='trunc'`).
+/// Quotient rounded towards 0 (`torch.div` with `rounding_mode='trunc'`).
 inline constexpr struct trunc_divide_t : composite_operator<trunc_divide_t> {
   static constexpr auto op_name = "trunc_divide";
   template <value X, value Y>
   static constexpr auto body(X const& x, Y const& y) {
     auto const of_floats = [](auto const& u, auto const& v) { return trunc(div(u, v)); };
-    auto const of_one_type = [](auto const& u, auto const& v) { // the remainder has the sign of u: nothing is rounded
+    auto const of_one_type = [](auto const& u, auto const& v) { // exact, since the remainder has the sign of u
       return floor_divide(sub(u, fmod(u, v)), v);
     };
     auto const of_integers = [&](auto const& u, auto const& v) { return detail::in_common_type(of_one_type, u, v); };
@@ -164,12 +165,12 @@ inline constexpr struct trunc_divide_t : composite_operator<trunc_divide_t> {
     return choose(same_fact(floats, ints<1>{}), of_floats, of_integers, x, y);
   }
 } trunc_divide{};
-/// The m and e (as int32) of x = m 2^e with 0.5 <= |m| < 1, as a pair (`torch.frexp`).
+/// Mantissa m and exponent e (int32) of x = m 2^e with 0.5 <= |m| < 1, as a pair (`torch.frexp`).
 inline constexpr struct frexp_t {
   template <value X>
   constexpr auto operator()(X const& x) const {
     auto const e = binary_exponent(x);
-    auto const half = trunc(mul(e, 0.5)); // in two steps, of which none overflows
+    auto const half = trunc(mul(e, 0.5)); // two factors, neither of which overflows
     auto const m = mul(mul(x, pow(2.0, neg(half))), pow(2.0, sub(half, e)));
     return std::pair(m, to(e, ints<static_cast<index_t>(dtype::int32)>{}));
   }

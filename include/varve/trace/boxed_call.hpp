@@ -11,12 +11,12 @@
 #include <utility>
 
 /// @file
-/// The door of all that traces a user's function at run time (`make_fx`, `compile`, `aot_function`, `export_program`):
-/// a call with trees of tensors becomes a function of boxed tensors. What stands behind the door is compiled once, in
-/// the compiled library, and not for each function.
+/// The entry point of everything that traces a user's function at run time (`make_fx`, `compile`, `aot_function`,
+/// `export_program`). A call with trees of tensors becomes a function of boxed tensors. Code behind this entry point is
+/// compiled once, in the compiled library, and not for each function.
 namespace varve::detail {
 
-/// A function from boxed tensors to boxed tensors that the caller owns and keeps alive.
+/// A reference to a function from boxed tensors to boxed tensors, which the caller owns and keeps alive.
 class boxed_function_ref {
 public:
   template <class F>
@@ -31,7 +31,7 @@ private:
   boxed_args (*call_)(void const*, boxed_args const&);
 };
 
-/// Can a type be an argument of a compiled function? Tensors can, and trees of tensors and of what can be compared.
+/// True if a type can be an argument of a compiled function: tensors, and trees of tensors and of comparable types.
 template <class X>
 constexpr bool compilable() {
   if constexpr (std::is_same_v<X, tensor>) return true;
@@ -41,14 +41,15 @@ constexpr bool compilable() {
     }(std::type_identity<elements_of<X>>{});
   else return (!value<X> && std::equality_comparable<X>) || number<X>;
 }
-/// Are two constants equal for a program that keeps one of them? Zeros of different signs differ; NaN equals NaN.
+/// True if two constants are equal for a program that stores one of them. Zeros of different signs differ; NaN equals
+/// NaN.
 template <class V>
 bool same_constant(V const& a, V const& b) {
   if constexpr (std::is_floating_point_v<V>)
     return (a != a && b != b) || (a == b && std::signbit(a) == std::signbit(b));
   else return a == b;
 }
-/// Do two trees of one type have one structure and equal constants? Their tensors are not compared.
+/// True if two trees of one type have the same structure and equal constants. Their tensors are not compared.
 template <class T>
 bool same_constants(T const& a, T const& b) {
   if constexpr (std::is_same_v<T, tensor>) {
@@ -74,14 +75,14 @@ bool same_constants(T const& a, T const& b) {
     return same_constant(a, b);
   }
 }
-/// A tree with undefined tensors in place of its own.
+/// Returns a tree with undefined tensors in place of its own.
 template <class T>
 auto without_tensors(T const& tree) {
   if constexpr (std::is_same_v<T, tensor>) return tensor();
   else if constexpr (is_tree_node<T>) return tree_map([](auto const& v) { return without_tensors(v); }, tree);
   else return tree;
 }
-/// A tree with other tensors, taken in order from number `at` on, in place of its own.
+/// Returns a tree with its tensors replaced by those in `from`, in order, beginning at index `at`.
 template <class T>
 auto with_tensors(T const& tree, [[maybe_unused]] boxed_args const& from, [[maybe_unused]] int& at) {
   if constexpr (std::is_same_v<T, tensor>) return from[at++];
@@ -94,14 +95,14 @@ void push_tensors([[maybe_unused]] boxed_args& to, [[maybe_unused]] T const& tre
   if constexpr (std::is_same_v<T, tensor>) to.push_back(tree);
   else if constexpr (is_tree_node<T>) tree_for_each([&](auto const& v) { push_tensors(to, v); }, tree);
 }
-/// The tensors of some trees, in order.
+/// Returns the tensors of some trees, in order.
 template <class... X>
 boxed_args tensors_among(X const&... x) {
   boxed_args r;
   (push_tensors(r, x), ...);
   return r;
 }
-/// Appends the leaves of what a traced function returned, which must be tensors.
+/// Appends the leaves of the result of a traced function, which must be tensors.
 template <class Y>
 void push_results(boxed_args& to, Y const& y) {
   if constexpr (is_tree_node<Y>) {
@@ -113,8 +114,8 @@ void push_results(boxed_args& to, Y const& y) {
   }
 }
 
-/// What a list of argument types says of the constants among the arguments. There is one for each list, so that its
-/// address tells lists apart. Both functions are null where all arguments are tensors.
+/// Functions that compare and store the constants among arguments of a list of types. There is one object for each
+/// list, so that its address identifies the list. Both functions are null if all arguments are tensors.
 struct argument_types {
   bool (*same)(void const* kept, void const* now) = nullptr;
   std::shared_ptr<void const> (*kept)(void const* now) = nullptr;
@@ -140,24 +141,24 @@ template <class... X>
   requires(std::is_same_v<X, tensor> && ...)
 inline constexpr argument_types types_of_arguments<X...>{};
 
-/// A call of a user's function, erased. It calls the function with other tensors in place of those among the arguments,
-/// gives the tensors that the function returned, and keeps the structure of their tree.
+/// A type-erased call of a user's function. It calls the function with other tensors in place of those among the
+/// arguments, returns the tensors in the function's result, and stores the structure of the result.
 struct boxed_call {
   boxed_args arguments; // the tensors among the arguments, in order
   argument_types const* types;
   void const* trees; // the arguments: a tuple of references
   void const* function;
   boxed_args (*run)(boxed_call const&, boxed_args const&);
-  mutable std::shared_ptr<void const> returned{}; // the tree, with undefined tensors; null where it is one tensor
+  mutable std::shared_ptr<void const> returned{}; // the tree with undefined tensors; null if it is one tensor
 
   boxed_args operator()(boxed_args const& x) const { return run(*this, x); }
-  /// Do the constants among the arguments equal those that were kept of another call of these types?
+  /// True if the constants among the arguments equal those stored from another call with the same types.
   bool has_constants(std::shared_ptr<void const> const& kept) const {
     return !types->same || types->same(kept.get(), trees);
   }
   std::shared_ptr<void const> constants() const { return types->kept ? types->kept(trees) : nullptr; }
 };
-/// The arguments of a call with other tensors, taken in order.
+/// Returns the arguments of a call with other tensors, in order.
 template <class... X>
 auto arguments_with([[maybe_unused]] void const* trees, [[maybe_unused]] boxed_args const& in) {
   return [&]<std::size_t... K>(std::index_sequence<K...>) {
@@ -167,11 +168,11 @@ auto arguments_with([[maybe_unused]] void const* trees, [[maybe_unused]] boxed_a
       auto const& all = *static_cast<std::tuple<X const&...> const*>(trees);
       int at = 0;
       return std::tuple<decltype(with_tensors(std::get<K>(all), in, at))...>{
-          with_tensors(std::get<K>(all), in, at)...}; // braces: in order
+          with_tensors(std::get<K>(all), in, at)...}; // braces: evaluated in order
     }
   }(std::index_sequence_for<X...>{});
 }
-/// The tensors that a call returned; the structure of their tree is kept.
+/// Returns the tensors in the result of a call and stores the structure of the result.
 template <class Y>
 boxed_args results_of(boxed_call const& c, Y const& y) {
   boxed_args r;
@@ -186,7 +187,7 @@ boxed_args run_boxed(boxed_call const& c, boxed_args const& in) {
   if constexpr (std::is_void_v<decltype(call_with(f, x))>) return call_with(f, x), boxed_args();
   else return results_of(c, call_with(f, x));
 }
-/// A call with these arguments, which must outlive it, as the function must.
+/// A call with these arguments. The arguments and the function must outlive it.
 template <class... X>
 class boxed_call_with : public boxed_call {
 public:
@@ -200,10 +201,10 @@ public:
 private:
   std::tuple<X const&...> all_;
 };
-/// What `call_with` returns of these arguments.
+/// The type that `call_with` returns for these arguments.
 template <class F, class... X>
 using result_of_call = decltype(call_with(std::declval<F const&>(), std::declval<std::tuple<X const&...>>()));
-/// The tree that a function returned, with the tensors of another run.
+/// Returns the tree that a function returned, with the tensors of another run.
 template <class Y>
 Y returned_tree([[maybe_unused]] std::shared_ptr<void const> const& structure, boxed_args const& y) {
   if constexpr (std::is_same_v<Y, tensor>) {
@@ -211,7 +212,7 @@ Y returned_tree([[maybe_unused]] std::shared_ptr<void const> const& structure, b
   } else if constexpr (!std::is_void_v<Y>) {
     int at = 0;
     if constexpr (requires { Y{}; })
-      if (!structure) return with_tensors(Y{}, y, at); // the function was not run: a tree of one possible structure
+      if (!structure) return with_tensors(Y{}, y, at); // the function was not run: assume a tree of default structure
     return with_tensors(*static_cast<Y const*>(structure.get()), y, at);
   }
 }

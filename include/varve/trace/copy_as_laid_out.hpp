@@ -6,9 +6,10 @@
 
 namespace varve::detail {
 
-/// Elements of memory from the first to the last of a layout; 0 where some lie upon one another, or few in much.
+/// Returns the number of elements from the first to the last one of a layout. Returns 0 if elements overlap, or if the
+/// layout is sparse.
 index_t span_of(dims const& sizes, dims const& strides);
-/// A copy that answers as the tensor does: laid out as it is, a leaf if it is one.
+/// Returns a copy with the same layout and history, which is a leaf if the original is one.
 template <class T>
 T copy_as_laid_out(T const& t) {
   if (t.is_wrapped()) return clone(t);

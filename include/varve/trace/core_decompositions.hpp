@@ -6,24 +6,24 @@
 namespace varve {
 
 namespace detail {
-/// 0, 1, ..., n - 1 as int64, of the kind of x.
+/// Returns 0, 1, ..., n - 1 as int64, as the kind of value that x is.
 template <class X>
 constexpr auto counted_like(X const& x, index_t n) {
   return backend<typename decltype(base_tag<X>())::type>::arange(x, dims{n});
 }
-/// An int64 for each element of a shape, of the kind of x.
+/// Returns an array filled with the int64 `n`, as the kind of value that x is.
 template <class X>
 constexpr auto integers_like(X const&, dims const& sizes, index_t n) {
   return backend<typename decltype(base_tag<X>())::type>::full(sizes, dims{static_cast<index_t>(dtype::int64)}, n);
 }
-/// Zeros beside x: of its dtype, with another size of one axis.
+/// Returns zeros to join with x: of its dtype, and its shape except for the size of one axis.
 template <class X>
 constexpr auto zeros_beside(X const& x, int axis, index_t size) {
   dims s = shape_of(x);
   s[axis] = size;
   return constant_like(x, s, 0);
 }
-/// x between zeros.
+/// Returns x padded with zeros along an axis.
 template <class X>
 constexpr X between_zeros(X const& x, int axis, index_t before, index_t after) {
   X r = x;
@@ -44,7 +44,7 @@ inline constexpr auto slice_backward_in_others = [](attributes const& at, auto c
   index_t const size = at[0][axis], start = at[1][1], step = at[1][3], room = size - start,
                 taken = dims(shape_of(g))[axis];
   if (step == 1 || taken == 0) return between_zeros(g, axis, start, room - taken);
-  dims rows{1, taken, 1}; // before the axis, of it, behind it
+  dims rows{1, taken, 1}; // before the axis, along it, after it
   for (int k = 0; k < at[0].n; ++k)
     if (k != axis) rows[k < axis ? 0 : 2] *= at[0][k];
   auto const spread = reshape(between_zeros(reshape(g, dims{rows[0] * taken, rows[2]}), 1, 0, (step - 1) * rows[2]),
@@ -53,7 +53,7 @@ inline constexpr auto slice_backward_in_others = [](attributes const& at, auto c
   auto const fitting = all > room ? slice(spread, 1, 0, room, 1) : spread;
   return reshape(between_zeros(fitting, 1, start, all > room ? 0 : room - all), at[0]);
 };
-/// Where the elements of a region of strides lie.
+/// Returns the positions of the elements of a strided region.
 template <class X>
 constexpr auto positions(X const& x, dims const& sizes, dims const& strides, index_t offset) {
   auto r = integers_like(x, {}, offset);
@@ -70,7 +70,8 @@ inline constexpr auto as_strided_backward_in_others = [](attributes const& at, a
                              reshape(g, flat)),
                  at[0]);
 };
-/// Each element of the result looks up which element of the region it is, counted from 1; 0 is none.
+/// Writes a strided region. Each element of the result looks up the index of its element in the region, counted from 1;
+/// 0 means none.
 inline constexpr auto as_strided_scatter_in_others = [](attributes const& at, auto const& x, auto const& source) {
   dims const sizes = shape_of(x), from = shape_of(source), all{numel(sizes)}, flat{numel(from)};
   if (flat[0] == 0) return x;
@@ -81,14 +82,13 @@ inline constexpr auto as_strided_scatter_in_others = [](attributes const& at, au
 };
 } // namespace detail
 
-/// The operators that PyTorch's core set does without, and those of varve's that it does not have, in operators of that
-/// set
-/// (`core_aten_decompositions`): `log1p_exp` by exp and log1p, `one_hot` by a comparison (whose indices are not
-/// checked: one out of range gives zeros), `slice_backward` by `cat` with zeros, `as_strided_backward` by
-/// `scatter_add`, `as_strided_scatter` by `gather` and `where`. Composites are none of graphs' operators; `sigmoid`,
-/// `relu`, `rsqrt` and the like are in the core set and stay.
+/// Decompositions into PyTorch's core operators (`core_aten_decompositions`), for operators that the core set omits or
+/// that only varve has. `log1p_exp` becomes exp and log1p, and `one_hot` a comparison; its indices are not checked, and
+/// one out of range yields zeros. `slice_backward` becomes `cat` with zeros, `as_strided_backward` becomes
+/// `scatter_add`, and `as_strided_scatter` becomes `gather` and `where`. Graphs contain no composites; `sigmoid`,
+/// `relu`, `rsqrt` and similar operators are in the core set and remain.
 inline constexpr struct core_decompositions_t {
-  /// The table itself. (A template for the sake of units that do not decompose.)
+  /// Returns the table. It is a template so that translation units that do not decompose need not instantiate it.
   template <class Of = log1p_exp_t>
   static constexpr auto table() {
     return decomposition_table(decomposition<Of>(detail::log1p_exp_in_others),

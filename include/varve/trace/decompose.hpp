@@ -8,8 +8,9 @@
 #include <tuple>
 
 /// @file
-/// An operator's node becomes the nodes of tracing a function on its operands' metas. That function is one text on
-/// proxies, in the compiler and at run time, and is instantiated on tensors too, at run time only.
+/// Decomposition of operators. The node of an operator is replaced by the nodes that result from tracing a function on
+/// the metas of its operands. The same function on proxies serves compile time and run time; it is also instantiated on
+/// tensors, for run time only.
 namespace varve {
 
 namespace refuse {
@@ -33,16 +34,16 @@ namespace refuse {
 }
 } // namespace refuse
 
-/// One operator and the function that says it in other operators: see `decomposition`.
+/// An operator and a function that expresses it by other operators: see `decomposition`.
 template <class Tag, class F>
 struct operator_decomposition {
   using tag = Tag;
   [[no_unique_address]] F f;
 };
-/// `decomposition<sigmoid_t>([](auto const& x) { return reciprocal(add(exp(neg(x)), 1)); })`: what `decompose` replaces
-/// an operator by. The function takes the operands, or `attributes const&` and the operands, and returns one value of
-/// the dtype and shape that the operator gives. An operator of the user's is named by its tag as well; composites
-/// (`gelu`, `softmax`) are no nodes of graphs, but what their bodies call.
+/// Returns a replacement of an operator, for `decompose`: `decomposition<sigmoid_t>([](auto const& x) { return
+/// reciprocal(add(exp(neg(x)), 1)); })`. The function receives the operands, or `attributes const&` and the operands.
+/// It returns one value with the dtype and shape of the operator's result. A user-defined operator is named by its tag,
+/// too. Composites (`gelu`, `softmax`) cannot be decomposed, because graphs contain only the operators that they call.
 template <class Tag, class F>
 constexpr operator_decomposition<Tag, F> decomposition(F f) {
   static_assert(
@@ -55,7 +56,7 @@ constexpr operator_decomposition<Tag, F> decomposition(F f) {
   return {static_cast<F&&>(f)};
 }
 
-/// Several decompositions under one name: a table of them (PyTorch: `decomposition_table`).
+/// A table of several decompositions (PyTorch: `decomposition_table`).
 template <class... D>
 struct decomposition_list {
   std::tuple<D...> all;
@@ -77,14 +78,14 @@ constexpr decomposition_list<D...> list_of_decompositions(std::tuple<D...> const
 }
 } // namespace detail
 
-/// Puts decompositions and tables of them together; of two for one operator the later one counts.
+/// Joins decompositions and tables of decompositions. If two are for the same operator, the later one counts.
 template <class... D>
 constexpr auto decomposition_table(D const&... d) {
   return detail::list_of_decompositions(std::tuple_cat(detail::decompositions_in(d)...));
 }
 
 namespace detail {
-/// A decomposition on operands that are values of a trace, or tensors.
+/// Calls a decomposition on operands that are values of a trace, or tensors.
 template <class F, class... X>
 constexpr auto call_decomposition(F const& f, [[maybe_unused]] attributes const& at, X const&... x) {
   constexpr bool with_attributes = std::is_invocable_v<F const&, attributes const&, X const&...>,
@@ -96,7 +97,7 @@ constexpr auto call_decomposition(F const& f, [[maybe_unused]] attributes const&
   else if constexpr (without) return f(x...);
   else return nth<0>(x..., 0);
 }
-/// Makes the operators that it calls known to tensors, for who interprets or fuses the graph: nobody calls this.
+/// Instantiates the tensor tables of the operators used, so that the graph can be interpreted or fused. Never called.
 template <class Tag, class F>
 void decomposition_on_tensors(operator_decomposition<Tag, F> const& d, attributes const& at, boxed_args const& x) {
   [&]<std::size_t... K>(std::index_sequence<K...>) {
@@ -107,17 +108,18 @@ template <class... D>
 void decomposition_operators() {
   ((void)&decomposition_on_tensors<typename D::tag, decltype(D::f)>, ...);
   (void)registered_table<dependent<to_t, D...>, 1>(), (void)registered_table<dependent<expand_t, D...>, 1>(),
-      (void)registered_table<dependent<arange_t, D...>, 2>(); // by which traces convert, repeat and count
+      (void)registered_table<dependent<arange_t, D...>, 2>(); // traces convert, repeat and count with these operators
 }
 
 template <class... D>
 class decomposer {
 public:
-  /// `least_sample`: sizes from this one on are samples; 0 where there are none.
+  /// Creates a decomposer. Sizes from `least_sample` on are samples of symbolic sizes; 0 means that there are none.
   constexpr explicit decomposer(std::tuple<D...> const& all, index_t least_sample = 0)
       : all_(all), least_sample_(least_sample) {}
 
-  /// Linear in the nodes that it makes; functions that decompositions bring along stand behind all others.
+  /// Returns the decomposed graph. Linear in the number of nodes created. Functions that decompositions add come after
+  /// all others.
   constexpr graph run(graph const& g) {
     rewriter w(g);
     graph functions;
@@ -129,7 +131,7 @@ public:
 private:
   std::tuple<D...> const& all_;
   index_t least_sample_;
-  list<op_handle const*> open_; // what is being decomposed
+  list<op_handle const*> open_; // the operators being decomposed
 
   template <std::size_t... K>
   constexpr int each(rewriter& w, graph& functions, int n, std::index_sequence<K...>) {
@@ -148,18 +150,19 @@ private:
     for (op_handle const* op : open_)
       for (node const& called : traced.nodes)
         if (called.op == op) refuse::decomposition_calls_the_operator_that_it_replaces(op->name);
-    graph const whole = run(traced); // which may call other operators of the table
+    graph const whole = run(traced); // may call other operators of the table
     open_.pop_back();
     made = put(w, functions, whole, nd);
     return true;
   }
-  /// A decomposition for the operands of a node. Constants among them are numbers, as they were when the operator was
-  /// called.
+  /// Traces a decomposition for the operands of a node. Constants among them are numbers, as they were when the
+  /// operator was called.
   template <class Tag, class F, std::size_t... K>
   constexpr graph trace_of(graph const& g, node const& nd, F const& f, std::index_sequence<K...>) const {
     graph_builder b;
     b.sizes_are_samples(least_sample_);
-    proxy const x[] = {operand(b, g.nodes[g.edges[nd.first + static_cast<int>(K)]])..., proxy{}}; // braces: in order
+    // braces: evaluated in order
+    proxy const x[] = {operand(b, g.nodes[g.edges[nd.first + static_cast<int>(K)]])..., proxy{}};
     auto const y = call_decomposition(f, nd.at, x[K]...);
     static_assert(value<decltype(y)>, "varve: decompose: the function must return one value");
     proxy const r = as_proxy(y, &b);
@@ -176,11 +179,10 @@ private:
       return {nullptr, -1, {from.out.type, {}, true}, from.value, &b};
     return {&b, id, {from.out.type, from.out.sizes, false}, 0};
   }
-  /// Puts a function's nodes in the place of a node: the number of its result.
+  /// Replaces a node by the nodes of a function. Returns the number of its result.
   static constexpr int put(rewriter& w, graph& functions, graph const& f, node const& nd) {
     region const& body = f.regions[0];
-    int const inner = static_cast<int>(w.from.regions.size() +
-                                       functions.regions.size()); // of the first function that it brings along
+    int const inner = static_cast<int>(w.from.regions.size() + functions.regions.size()); // of its first function
     list<int> now(static_cast<std::size_t>(body.node_count), -1), in;
     for (int n = 0; n < body.node_count; ++n) {
       node c = f.nodes[n];
@@ -204,7 +206,7 @@ private:
 template <class... D>
 constexpr graph decomposed(graph const& g, decomposition_list<D...> const& table) {
   auto const run = [&](graph const& of, index_t least_sample) {
-    decomposer<D...> d(table.all, least_sample); // named, as graphs are: g++ 12 loses temporaries that hold storage
+    decomposer<D...> d(table.all, least_sample); // a named variable: g++ 12 loses temporaries that own storage
     if (!has_mutation(of)) return d.run(of);
     graph const pure = functionalized(of);
     return d.run(pure);
@@ -214,11 +216,12 @@ constexpr graph decomposed(graph const& g, decomposition_list<D...> const& table
 }
 } // namespace detail
 
-/// The same program with each operator of a table replaced by what its decomposition calls on the operands' dtypes and
-/// shapes, in functions of higher-order operators as well and until none is left (PyTorch: `run_decompositions`):
-/// `decompose(g, decomposition<sigmoid_t>(f), core_decompositions)`; of two for one operator the later one counts.
-/// In-place operators are made functional first. Errors: `dtype_error`, `shape_error` where a replacement differs from
-/// its operator in dtype or shape; `value_error` for one that calls its own operator. Linear in the nodes made.
+/// Returns the same program with each operator of a table replaced by what its decomposition calls for the operands'
+/// dtypes and shapes. Functions of higher-order operators are included, and the replacement repeats until no operator
+/// of the table remains (PyTorch: `run_decompositions`). For example `decompose(g, decomposition<sigmoid_t>(f),
+/// core_decompositions)`. If two decompositions are for one operator, the later one counts. In-place operators are made
+/// functional first. Throws `dtype_error` or `shape_error` if a replacement differs from its operator in dtype or
+/// shape, and `value_error` if a decomposition calls its own operator. Linear in the number of nodes created.
 template <class G, class... D>
   requires std::is_same_v<G, graph>
 constexpr graph decompose(G const& g, D const&... d) {
@@ -227,7 +230,8 @@ constexpr graph decompose(G const& g, D const&... d) {
     []<class... E>(decomposition_list<E...> const&) { detail::decomposition_operators<E...>(); }(table);
   return detail::decomposed(g, table);
 }
-/// ... of a traced constant, for `freeze([] { return decompose(g, ...); })`: nothing of tensors is compiled for it.
+/// Returns a traced constant, decomposed, for `freeze([] { return decompose(g, ...); })`. Nothing is compiled for
+/// tensors.
 template <graph_sizes S, class... D>
 constexpr graph decompose(static_graph<S> const& g, D const&... d) {
   auto const table = decomposition_table(d...);
@@ -235,7 +239,8 @@ constexpr graph decompose(static_graph<S> const& g, D const&... d) {
   return detail::decomposed(whole, table);
 }
 
-/// `make_fx(f, decompositions...)`: the graph of f, decomposed (PyTorch: `make_fx(f, decomposition_table=...)`).
+/// Returns a function like `make_fx(f)` whose graph is decomposed: `make_fx(f, decompositions...)(x...)` (PyTorch:
+/// `make_fx(f, decomposition_table=...)`).
 template <class F, class... D>
   requires(sizeof...(D) > 0)
 constexpr auto make_fx(F f, D const&... d) {

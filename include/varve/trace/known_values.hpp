@@ -7,20 +7,20 @@
 
 namespace varve::detail {
 
-/// Which nodes of a graph tensors are: what a tracer that is a mode knows of values that carry no mark of it. Values
-/// are kept, since addresses of tensors are used again; memory that nobody else holds is let go of.
+/// A map from tensors to nodes of a graph, for a tracer that is a mode and whose values carry no mark. It keeps the
+/// values alive, because addresses of tensors are reused. It drops values whose memory is not used elsewhere.
 class known_values {
 public:
-  /// A value by its handle; -1: none.
+  /// Returns the node of a value with this very handle, or -1.
   int exact(tensor const& t) const;
-  /// ... or by where it lies in its memory, since autograd keeps values by other handles: the first that was there, of
-  /// those that it may be if there are any.
+  /// Returns the node of a value found by its handle or by its place in memory, or -1. Autograd stores values under
+  /// other handles. Among several values it returns the first that `may_be` accepts, else the first.
   template <class P>
   int alike(tensor const& t, P const& may_be) const;
   void remember(tensor const& v, int node);
-  /// What was written into the memory of a value until now is in the graph.
+  /// Notes that everything written into the memory of a value so far is in the graph.
   void written(tensor const& v);
-  /// Was something written that is not?
+  /// True if something was written into the memory of a value that is not in the graph.
   bool is_overtaken(tensor const& t) const;
 
 private:
@@ -29,13 +29,13 @@ private:
     int node;
     std::uint32_t writes;
   };
-  std::vector<std::vector<known>> places_; // as many as a power of two, by a hash of the memory
+  std::vector<std::vector<known>> places_; // a power of two of them, indexed by a hash of the memory
   std::size_t count_ = 0;
 
   std::size_t place_of(tensor const& t) const {
     return (reinterpret_cast<std::uintptr_t>(t.id()->store) * 0x9E3779B97F4A7C15u >> 32) & (places_.size() - 1);
   }
-  /// ... in that very one: not in one that stands for it.
+  /// True if both tensors share the same storage object, and not one that stands for it.
   static bool is_in_memory(tensor const& a, tensor const& b) { return a.id()->store == b.id()->store; }
   static bool is_held_elsewhere(known const& k, std::vector<known> const& there);
   void sweep();
@@ -99,7 +99,7 @@ VARVE_LIBRARY void known_values::sweep() {
       if (is_held_elsewhere(k, there)) left.push_back(k);
   std::size_t places = 64;
   while (places < 2 * left.size() + 64) places *= 2;
-  std::vector<std::vector<known>>(places).swap(places_); // `assign` would be made of copies
+  std::vector<std::vector<known>>(places).swap(places_); // `assign` would copy
   count_ = left.size();
   for (known& k : left) places_[place_of(k.value)].push_back(k);
 }

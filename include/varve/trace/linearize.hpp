@@ -7,15 +7,16 @@
 
 namespace varve {
 
-/// The second result of `linearize`: a graph of the operators that are linear in the tangents, and the constants they
-/// need.
+/// The second result of `linearize`: a graph of the operators that are linear in the tangents, and the constants that
+/// they need.
 template <class Y>
 class linear_map {
 public:
   linear_map(graph g, boxed_args constants, std::vector<meta> primals, generator const& drawn_from)
       : graph_(std::move(g)), constants_(std::move(constants)), primals_(std::move(primals)), drawn_from_(drawn_from) {}
 
-  /// The derivative along tangents, which must have the number, shapes and dtypes of the primals.
+  /// Returns the derivative along tangents, which must have the number, shapes and dtypes of the primals. Throws
+  /// `value_error`, `shape_error` or `dtype_error` otherwise.
   template <class... T>
   Y operator()(T const&... t) const {
     boxed_args x(t...);
@@ -48,23 +49,23 @@ private:
   generator drawn_from_; // the random numbers are those of the function's value
 };
 
-/// `auto [y, df] = linearize(f, x...)`: f(x...) and its derivative there as a function: `df(t...)` equals `jvp(f, x,
-/// t).second` but runs only what is linear in the tangents. f runs once for y and once while it is traced. Tensors
-/// only. TR-20.
+/// Returns f(x...) and its derivative at x as a function: `auto [y, df] = linearize(f, x...)`. `df(t...)` equals
+/// `jvp(f, x, t).second`, but runs only operators that are linear in the tangents. f runs once for y and once while it
+/// is traced. Works on tensors only.
 template <class F, class... X>
 auto linearize(F f, X const&... x) {
   static_assert((std::is_same_v<X, tensor> && ...), "varve: linearize: primals must be tensors");
   generator const before = default_generator;
   auto y = f(x...);
   generator_guard const after(default_generator);
-  default_generator = before; // the derivative is that of the value, of the same random numbers
+  default_generator = before; // the derivative draws the same random numbers as the value
   trace_layer l;
   boxed_args constants;
   l.captures = &constants;
   l.folds = true;
   l.copies_by(&detail::copy_as_laid_out<dependent<tensor, F>>);
   std::tuple const tangents{
-      l.wrap(detail::constant_zeros(x), l.builder.input({x.dtype(), x.sizes()}))...}; // braces: in order
+      l.wrap(detail::constant_zeros(x), l.builder.input({x.dtype(), x.sizes()}))...}; // braces: evaluated in order
   {
     pushed const on(this_thread_state.transforms, l);
     detail::rerun_scope const told;

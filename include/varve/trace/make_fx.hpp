@@ -10,14 +10,14 @@
 #include <varve/transform/recorded_hop.hpp>
 
 /// @file
-/// `make_fx` writes below the transforms that a function applies; `interpret` (`graph/interpret.hpp`) runs the graph on
-/// tensors.
+/// `make_fx` records the operators that remain below the transforms that a function applies. `interpret`
+/// (`graph/interpret.hpp`) runs the resulting graph on tensors.
 namespace varve {
 
 namespace detail {
-/// What a trace runs operators on: the values it is given, and of those that must not be written copies. As a mode
-/// below all others (MD-5), but inside of a transform, whose values it would not see, as a transform. What values of
-/// the trace hold is not to be asked for: the program would be the one for these values.
+/// Traces on real values: operators run on the given values, or on copies of those that must not be written. The trace
+/// is a mode below all others. Inside a transform, whose values a mode would not see, it is a transform instead.
+/// Reading the elements of traced values is refused, because the program would be valid for these values only.
 class on_real_values : read_watcher, literal_lifter {
 public:
   struct options {};
@@ -32,13 +32,14 @@ public:
   static layer_kind const& host() {
     return this_thread_state.transforms.top ? trace_layer::own_kind : trace_layer::mode_kind;
   }
-  /// The elements of a tensor that the function made of C++ values; undefined of others.
+  /// Returns a tensor that the function made from C++ values, which is its own literal; returns an undefined tensor for
+  /// others.
   static tensor literal(tensor const& t) {
     if (!at_work || !is_among(at_work->literals_, t)) return {};
     if (!is_among(at_work->used_, t)) at_work->used_.push_back(t);
     return t;
   }
-  /// What becomes of the graph at the end.
+  /// Processes the graph at the end of the trace.
   template <class G>
   static void finish(G&) {}
   template <class T>
@@ -83,25 +84,24 @@ private:
 } // namespace detail
 
 namespace detail {
-/// What a trace does with tensors that the function captures.
+/// How a trace treats tensors that the function captures.
 enum class capture_policy : unsigned char {
-  refused,    // ... and hooks on what it returns
-  collected,  // traced as a transform, on copies, and the generator is put back: what it writes and draws, the graph
-              // will
-  by_function // traced as a mode; the function asks `trace_layer::captured_value` for each
+  refused,    // captures are refused, and so are hooks on results
+  collected,  // traced as a transform, on copies; the generator is restored, since the graph writes and draws
+  by_function // traced as a mode; the function calls `trace_layer::captured_value` for each
 };
-/// Traces a function at some tensors; captured tensors become inputs behind them, each once, and are added to
-/// `captured`. How the tensors become values of the trace is `On`.
+/// Traces a function on some tensors. Captured tensors become inputs after them, each once, and are appended to
+/// `captured`. `On` defines how the tensors become values of the trace.
 template <class On>
 graph trace_boxed(boxed_function_ref f, boxed_args const& x, typename On::options const& how,
                   capture_policy captures = capture_policy::refused, boxed_args* captured = nullptr);
 } // namespace detail
 
-/// `make_fx(f)(x...)`: the graph of f at the dtypes and shapes of some tensors, traced at run time below whatever
-/// transforms f applies (MX-1, "real" mode). Branches of C++ control flow taken by these values are what the graph
-/// holds. Arguments may be trees; numbers among them are constants of the graph. Run it by `interpret`. Errors
-/// (`value_error`): what a graph could not keep, namely tensors that the function captures, undefined tensors, modes
-/// that it switches on, and setting the random generator.
+/// The function object that `make_fx` returns: `make_fx(f)(x...)` is the graph of f for the dtypes and shapes of some
+/// tensors. It traces at run time, below whatever transforms f applies ("real" mode). The graph contains the branches
+/// of C++ control flow that these values take. Arguments may be trees; numbers in them become constants of the graph.
+/// Run the graph by `interpret`. Throws `value_error` for what a graph cannot represent: tensors that the function
+/// captures, undefined tensors, modes that it switches on, and setting the random generator.
 template <class F, class On = detail::on_real_values>
 struct make_fx_function {
   [[no_unique_address]] F f;
@@ -113,8 +113,9 @@ struct make_fx_function {
     detail::boxed_call_with<X...> const call(&f, &detail::run_boxed<F, X...>, x...);
     return detail::trace_boxed<On>(call, call.arguments, how);
   }
-  /// The graph of a function that captures tensors: these are collected, as inputs behind the arguments, each once. The
-  /// function runs on copies, and the generator is put back: what it writes and draws, the graph will.
+  /// Returns the graph of a function that captures tensors. These are appended to `captured` and become inputs after
+  /// the arguments, each once. The function runs on copies, and the generator is restored, because the graph will write
+  /// and draw random numbers when it runs.
   template <class... X>
   graph with_captures(boxed_args& captured, X const&... x) const {
     detail::boxed_call_with<X...> const call(&f, &detail::run_boxed<F, X...>, x...);
@@ -128,7 +129,7 @@ constexpr auto make_fx(F f) {
 
 #if VARVE_DEFINES_CAPTURE
 namespace detail {
-/// Hooks that a traced function gave to values of a gradient that is to come are not in the graph.
+/// Refuses hooks that a traced function registered on values of a future gradient, because they are not in the graph.
 inline void refuse_hooks(unsigned before, boxed_args const& y) {
   if (hooks_registered == before) return;
   for (tensor const& t : y)
@@ -142,7 +143,7 @@ graph trace_boxed(boxed_function_ref f, boxed_args const& x, typename On::option
                   boxed_args* captured) {
   using T = dependent<tensor, On>;
   On const values(how);
-  bool const as_transform = captures == capture_policy::collected; // autograd would take what is written for done
+  bool const as_transform = captures == capture_policy::collected; // else autograd treats writes as done
   trace_layer l(as_transform ? trace_layer::own_kind : On::host());
   l.captures = captured;
   l.apart = as_transform || On::apart;
@@ -152,7 +153,7 @@ graph trace_boxed(boxed_function_ref f, boxed_args const& x, typename On::option
   l.literal = On::literal;
   if constexpr (requires { On::missing_node; })
     if (captures == capture_policy::by_function) l.missing_node = &On::missing_node;
-  record_hops<T>(); // where it is a mode, below eager autograd
+  record_hops<T>(); // for a trace that is a mode, below eager autograd
   generator const before = default_generator;
   unsigned const hooks = hooks_registered;
   boxed_args in;

@@ -14,34 +14,35 @@
 #include <bit>
 
 /// @file
-/// Static values beside traced ones: shapes of the former are types, of the latter data, and rules cannot compute with
-/// both. So where they meet the static ones become constants of the trace (`meets_trace`, `beside_trace` in
-/// `dispatch/dispatch.hpp`): in `dispatch` when an interpreter is in between, in composites, `cat`, `cond`, and for the
-/// tracked arguments, cotangents and tangents of transforms. Plain numbers stay, since no rule asks their shape.
+/// Traced values, and how they meet static ones. The shapes of static values are types and those of traced values are
+/// data, and rules cannot compute with both. Where they meet, the static values therefore become constants of the trace
+/// (`meets_trace`, `beside_trace` in `dispatch/dispatch.hpp`). This happens in `dispatch` if there is an interpreter in
+/// between, in composites, in `cat` and `cond`, and for the tracked arguments, cotangents and tangents of transforms.
+/// Plain numbers remain, since no rule needs their shape.
 namespace varve {
 
 struct at_t;
 struct copy__t;
 
-/// The value of a trace: a node of the graph being written, with dtype and shape as data, so that one tracer serves all
+/// The value of a trace: a node of the graph being written. Its dtype and shape are data, so that one tracer serves all
 /// shapes. Without a builder it is a constant whose elements all equal `splat`.
 struct proxy : math::functions {
   graph_builder* builder;
   int id;
   meta info;
   double splat;
-  /// The trace that a constant was made in, when it was made like one of its values.
+  /// The trace in which a constant was made, if it was made like one of that trace's values.
   graph_builder* home;
 
   constexpr proxy(graph_builder* b = nullptr, int node = -1, meta const& m = {}, double all = 0,
                   graph_builder* made_in = nullptr)
       : builder(b), id(node), info(m), splat(all), home(made_in) {}
-  /// A number is a constant: `T s = 0` in a function that is traced.
+  /// Converts a number to a constant, as in `T s = 0` in a traced function.
   template <number N>
   constexpr proxy(N v) : proxy(nullptr, -1, {dtype_of_type<N>(), {}, true}, detail::held(v)) {}
 
   constexpr void made_like(proxy const& p) { home = p.builder ? p.builder : p.home; }
-  /// `x[i]`, `x.at(i, j)`: as of a tensor a view, so that `x[0] = y` writes (`at`).
+  /// Returns a view, as for tensors: `x[i]`, `x.at(i, j)`. Assigning to it writes, as in `x[0] = y` (see `at`).
   template <class I>
   constexpr auto operator[](I const& i) const -> detail::indexed_part<at_t, proxy, I> {
     return dependent<at_t, I>{}(*this, i);
@@ -55,7 +56,7 @@ struct proxy : math::functions {
     dependent<copy__t, Y>{}(*this, y);
   }
 
-  /// A refusal, as of values seen through transforms.
+  /// Refuses the conversion, as for values seen through transforms.
   template <std::same_as<double> T>
   constexpr operator T() const {
     return detail::refuse_double<dependent<proxy, T>>();
@@ -67,7 +68,7 @@ struct proxy : math::functions {
   }
 
 private:
-  /// Not usable in a constant expression: the compiler prints its name.
+  /// Not usable in a constant expression, so that the compiler prints its name.
   static void a_traced_value_cannot_steer_cpp_control_flow_use_where_cond_or_while_loop() {
     refuse::with<transform_error>("varve: a traced value cannot steer C++ control flow; use where, cond or while_loop");
   }
@@ -85,7 +86,7 @@ inline constexpr bool is_proxy_base<proxy> = true;
 constexpr meta meta_of(proxy const& p) { return p.info; }
 
 namespace detail {
-/// Where a constant beside this value belongs: the function being traced now; null when nothing tells.
+/// Returns the function being traced to which a constant beside this value belongs, or null if it is unknown.
 constexpr graph_builder* trace_of(proxy const& p) {
   graph_builder* const b = p.builder ? p.builder : p.home;
   return b ? &b->current() : nullptr;
@@ -95,7 +96,7 @@ constexpr graph_builder* trace_of(V const& v) {
   if constexpr (is_seen<V> && is_proxy_base<base_of<V>>) return trace_of(v.value);
   else return nullptr;
 }
-/// The first trace that some values tell of.
+/// Returns the first trace to which one of some values belongs, or null.
 template <class... X>
 constexpr graph_builder* trace_of_all(X const&... x) {
   graph_builder* found = nullptr;
@@ -103,21 +104,21 @@ constexpr graph_builder* trace_of_all(X const&... x) {
   return found;
 }
 
-/// Is a size that of a symbol, for the trace that a value belongs to?
+/// True if a size is the sample of a symbol in the trace to which a value belongs.
 template <class V>
 constexpr bool is_sample_of(V const& v, index_t size) {
   graph_builder const* const b = trace_of(v);
   return b && b->least_sample() > 0 && loop::is_sample(size);
 }
 
-/// A value as one of the trace. An array whose elements are equal stays a constant that operators on constants compute
-/// with; 0, 1, ..., n - 1 becomes an `arange`, other elements a constant, in the function `b`.
+/// Returns a value as a value of the trace. An array whose elements are equal stays a constant, with which operators on
+/// constants compute. 0, 1, ..., n - 1 becomes an `arange`; other arrays become a constant in the function `b`.
 constexpr proxy as_proxy(proxy const& p, graph_builder* = nullptr) { return p; }
 template <number T>
 constexpr proxy as_proxy(T v, graph_builder* b = nullptr) {
   return {nullptr, -1, {dtype_of_type<T>(), {}, true}, held(v), b};
 }
-/// The very bits: 0 and -0 differ.
+/// True if two elements have the same bits, so that 0 and -0 differ.
 template <class T>
 constexpr bool same_element(T a, T b) {
   if constexpr (std::is_floating_point_v<T>)
@@ -139,7 +140,7 @@ constexpr proxy as_proxy(array<T, D...> const& a, graph_builder* b = nullptr) {
   return {b, b->constant(m.type, m.sizes, a.data), m, 0};
 }
 
-/// The node number of a value in the function being traced; constants are written out on first use.
+/// Returns the node number of a value in the function being traced. Constants are written at their first use.
 constexpr int node_in(graph_builder& b, proxy const& p) {
   if (p.builder) return b.lift(p.builder, p.id, p.info);
   int c = b.constant(p.info.type, p.splat);
@@ -148,8 +149,8 @@ constexpr int node_in(graph_builder& b, proxy const& p) {
 }
 } // namespace detail
 
-/// Traced values: every operator becomes a node of the function being traced; operators on constants alone are
-/// computed.
+/// The backend of traced values. Every operator becomes a node of the function being traced; operators on constants
+/// only are computed.
 template <>
 struct backend<detail::traced_base> {
   template <class Op, class... X>
@@ -170,13 +171,14 @@ struct backend<detail::traced_base> {
     return r;
   }
 
-  /// A static value, also one seen through transforms, as a value of the trace that some of `others` belong to.
+  /// Returns a static value, possibly seen through transforms, as a value of the trace to which some of `others`
+  /// belong.
   template <class X, class... O>
   static constexpr auto lift(X const& x, O const&... others) {
     return lifted(detail::trace_of_all(others...), x);
   }
 
-  /// 0, 1, ..., n - 1 as int64, in the function that `like` is traced in.
+  /// Returns 0, 1, ..., n - 1 as int64, in the function in which `like` is traced.
   static constexpr proxy arange(proxy const& like, dims const& n) {
     meta const out{dtype::int64, n};
     graph_builder* const nearest = like.builder ? like.builder : like.home;
@@ -187,21 +189,23 @@ struct backend<detail::traced_base> {
             out, 0};
   }
 
-  /// How many elements of sizes `from` become one of `to`: a constant, or a node where it depends on a symbolic size.
+  /// Returns how many elements of shape `from` are reduced to one of shape `to`: a constant, or a node if it depends on
+  /// a symbolic size.
   static constexpr proxy count(proxy const& like, dims const& from, dims const& to) {
     graph_builder* const b = detail::trace_of(like);
     if (b && is_sampled(*b, from, to)) return counted(*b, like.info.type, from, to);
     return detail::as_proxy(numel_per(from, to), b);
   }
 
-  /// May a size be symbolic? Other calls would find within it what is beyond it now.
+  /// True if a size may be symbolic. In other calls it may be larger, so that what is out of range now would be in
+  /// range.
   static constexpr bool may_be_symbolic(proxy const& of, index_t size) {
     graph_builder const* const b = detail::trace_of(of);
     return b && b->least_sample() > 0 && size >= b->least_sample();
   }
 
-  /// An in-place operator is written down as it is; `functionalize` makes something of it when the trace is done. A
-  /// constant becomes a node first.
+  /// Records an in-place operator as it is; `functionalize` replaces it when the trace is complete. A constant that is
+  /// written into becomes a node first.
   template <class Tag, class X, class... Y>
   static constexpr void write(X& x, Y const&... y) {
     using R = rules<Tag>;
@@ -236,7 +240,7 @@ struct backend<detail::traced_base> {
   }
 
 private:
-  /// Changes the dtype of a constant. One of float32 keeps the digits it was written with until it is computed with.
+  /// Changes the dtype of a constant. A float32 constant keeps all digits with which it was written until it is used.
   static constexpr void become(proxy& constant, dtype type) {
     if (type != dtype::float32) constant.splat = kernel::converted(type, constant.splat, constant.info.type);
     constant.info.type = type;
@@ -250,7 +254,7 @@ private:
             {type, {}, true},
             0};
   }
-  /// A constant as a node with elements of its own.
+  /// Returns a constant as a node with elements of its own.
   static constexpr proxy materialized(graph_builder& b, proxy const& x) {
     meta const m{x.info.type, x.info.sizes, false};
     int id = detail::node_in(b, x);
@@ -262,7 +266,7 @@ private:
     if constexpr (is_seen<X>) {
       auto const v = lifted(b, x.value);
       if constexpr (value<decltype(x.extra)>) return detail::reseen(x, v, lifted(b, x.extra));
-      else return detail::reseen(x, v, x.extra); // the slot of a tape keeps its type: the tape tells what to do
+      else return detail::reseen(x, v, x.extra); // the slot of a tape keeps its type; the tape handles this
     } else if constexpr (std::is_same_v<X, proxy>) {
       return x;
     } else {
@@ -291,7 +295,7 @@ private:
     }
     if constexpr (R::kind == op_kind::reduction && requires { R::sums; })
       if (graph_builder* const b = !any && home ? &home->current() : nullptr;
-          b && is_sampled(*b, metas[0].sizes, out.sizes)) { // as often as a symbolic size says
+          b && is_sampled(*b, metas[0].sizes, out.sizes)) { // the count is a symbolic size
         become(in[0], out.type), in[0].info.sizes = out.sizes;
         proxy both[] = {in[0], counted(*b, out.type, metas[0].sizes, out.sizes)};
         return add_node<mul_t>(no_attributes, both, 2);
@@ -310,13 +314,13 @@ private:
     for (int k = 0; k < count; ++k) ids[k] = detail::node_in(b, in[k]);
     return {&b, b.add_node(&handle<Tag>, at, ids, count, out), out, 0};
   }
-  /// Operators whose result on constants is a constant.
+  /// True for operators whose result on constants is a constant.
   template <class R>
   static constexpr bool foldable =
       R::kind == op_kind::pointwise || R::kind == op_kind::view || R::kind == op_kind::convert ||
       (R::kind == op_kind::reduction && requires { requires R::sums; });
-  /// May the compiler compute it? Overflow, division by 0 and NaN from arithmetic are no constant expressions: such
-  /// constants are computed at run time.
+  /// True if the compiler may compute the operator. Overflow, division by 0 and NaN from arithmetic are not constant
+  /// expressions; such constants are computed at run time.
   template <class Tag>
   static constexpr bool folds(proxy const* in, int count) {
     bool r = true;
@@ -336,7 +340,7 @@ private:
     } else if constexpr (R::kind == op_kind::reduction) {
       index_t const all = numel(in[0].info.sizes);
       v = all ? 0.0 + v * static_cast<double>(all) / static_cast<double>(numel(out.sizes))
-              : 0; // a sum begins with 0: it is no -0
+              : 0; // a sum begins with 0, so it is not -0
     }
     if constexpr (R::kind != op_kind::view)
       v = kernel::converted(out.type, v, R::kind == op_kind::convert ? in[0].info.type : out.type);

@@ -3,12 +3,12 @@
 #include <varve/trace/trace.hpp>
 
 /// @file
-/// Functions of higher-order operators are regions of the graph. An outer value used inside becomes an input, once: the
-/// union over branches in one order.
+/// Functions of higher-order operators are regions of the graph. An outer value that is used inside becomes an input of
+/// the region, once. Branches share one list of such inputs: the union over all branches, in one order.
 namespace varve {
 
 namespace refuse {
-/// All that differs is told at once (WL-3).
+/// Throws one error that lists all values whose shape or dtype differs.
 VARVE_COLD inline void values_must_keep_shape_and_dtype(char const* op, meta const* before, meta const* after,
                                                         int count) {
   std::string text = "varve: " + std::string(op) + ": the function must give values of the same metadata as it takes;";
@@ -48,17 +48,17 @@ template <class Tag>
 inline constexpr op_handle hop_handle = detail::make_hop_handle<Tag>();
 
 namespace detail {
-/// The results of both branches of a `cond` must be of one shape and dtype.
+/// Requires that the results of both branches of a `cond` have the same shape and dtype.
 constexpr void require_alike(meta const& a, meta const& b) {
   if (!(a.sizes == b.sizes)) refuse::shapes_do_not_match("cond (results of the branches)", a.sizes, b.sizes);
   if (a.type != b.type)
     refuse::dtype_is_not_supported("cond (results of the branches, of different dtypes)", name(b.type));
 }
-/// Traces a function of values of the given kinds into an open builder; gives the tree of the kinds of its results.
+/// Traces a function of values with the given metas into an open builder. Returns the tree of metas of its results.
 template <class F, std::size_t... K>
 constexpr auto trace_into(graph_builder& b, F const& f, meta const* metas, std::index_sequence<K...>) {
   std::tuple const in{
-      proxy{&b, b.input(metas[K]), meta{metas[K].type, metas[K].sizes, false}, 0}...}; // braces: in order
+      proxy{&b, b.input(metas[K]), meta{metas[K].type, metas[K].sizes, false}, 0}...}; // braces: evaluated in order
   auto const y = call_with(f, in);
   tree_for_each(
       [&](auto const& v) {
@@ -74,8 +74,7 @@ constexpr auto trace_into(graph_builder& b, F const& f, meta const* metas, std::
 } // namespace detail
 
 /// Traces the two functions of a call into regions of the graph and writes one node with them. What the functions
-/// capture of the functions around them become further operands, the union over both, in the same order for both (CD-4,
-/// SL-9).
+/// capture of the functions around them become further operands: the union over both, in the same order for both.
 template <class Tag, class Op, class P, class... X>
 constexpr auto trace_branches(Tag, Op const& op, P const& p, X const&... x) {
   graph_builder& outer = detail::as_proxy(p).builder->current();
@@ -97,9 +96,10 @@ constexpr auto trace_branches(Tag, Op const& op, P const& p, X const&... x) {
   return tree_map([&](meta const& m) { return proxy{&outer, outer.result_of(id, k++, m), m, 0}; }, shapes);
 }
 
-/// Traces the step of a loop: `op.carried` operands are carried, `op.scanned` walked through along dimension 0, the
-/// rest captured; and its condition, a second function of what is carried and captured, when it has one. Attributes of
-/// the node: {carried, scanned, reverse, does it end after a count?}, {greatest number of steps or 0, has it outputs?}.
+/// Traces the step of a loop. `op.carried` operands are carried, `op.scanned` are walked through along dimension 0, and
+/// the rest are captured. If the loop has a condition, it is a second function of the carried and captured values. The
+/// attributes of the node are {carried, scanned, reverse, whether it ends after a count}, {greatest number of steps or
+/// 0, whether it has outputs}.
 template <class Tag, class Op, class... X>
 constexpr auto trace_loop(Tag, Op const& op, X const&... x) {
   graph_builder* const nearest = detail::trace_of_all(x...);

@@ -7,7 +7,7 @@
 
 namespace varve {
 
-/// A name as a template argument: `dim<"n">`.
+/// A name as a template argument, as in `dim<"n">`.
 struct dim_name {
   char text[8]{};
   template <std::size_t N>
@@ -16,11 +16,11 @@ struct dim_name {
     for (std::size_t k = 0; k + 1 < N; ++k) text[k] = s[k];
   }
 };
-/// A symbolic size in a `spec`: equal names are equal sizes.
+/// A symbolic size in a `spec`. Equal names mean equal sizes.
 template <dim_name Name>
 inline constexpr index_t dim = symbol(Name.text);
 
-/// dtype and shape of an argument to trace with: `spec<float, 8, 3>`, `spec<float>` for a scalar, `spec<float,
+/// The dtype and shape of an argument to trace with: `spec<float, 8, 3>`, `spec<float>` for a scalar, `spec<float,
 /// dim<"n">>` with a symbolic size.
 template <class T, index_t... D>
 struct spec_t {
@@ -30,10 +30,10 @@ struct spec_t {
 template <class T, index_t... D>
 inline constexpr spec_t<T, D...> spec{};
 
-/// Traces a function of traced values with a new builder.
+/// Traces a function of traced values into a new builder.
 template <class F, class... M>
 constexpr graph trace_graph_into(graph_builder& b, F const& f, M const&... m) {
-  std::tuple const in{proxy{&b, b.input(m), meta{m.type, m.sizes, false}, 0}...}; // braces: in order
+  std::tuple const in{proxy{&b, b.input(m), meta{m.type, m.sizes, false}, 0}...}; // braces: evaluated in order
   auto const y = detail::call_with(f, in, std::index_sequence_for<M...>{});
   tree_for_each(
       [&](auto const& v) {
@@ -44,11 +44,11 @@ constexpr graph trace_graph_into(graph_builder& b, F const& f, M const&... m) {
         b.result(detail::node_in(b, detail::as_proxy(v, &b)));
       },
       y);
-  graph g = static_cast<graph_builder&&>(b).finish(); // and moved out: copies of thousands of nodes cost the compiler
+  graph g = static_cast<graph_builder&&>(b).finish(); // moved out: copying thousands of nodes is slow in the compiler
   if (has_mutation(g)) return detail::functionalized(g);
   return g;
 }
-/// ... for the samples of symbolic sizes.
+/// Traces a function for one set of samples of the symbolic sizes.
 template <class F, class... M>
 constexpr graph trace_sample(F const& f, loop::symbol_names const& names, int point, M const&... m) {
   graph_builder b;
@@ -57,7 +57,7 @@ constexpr graph trace_sample(F const& f, loop::symbol_names const& names, int po
 }
 
 namespace detail {
-/// A trace with symbolic sizes, and why there is none.
+/// A trace with symbolic sizes, or the reason why there is none.
 struct symbolic_trace {
   graph result{};
   loop::sized_problem problem = loop::sized_problem::none;
@@ -73,9 +73,10 @@ struct symbolic_trace {
 };
 } // namespace detail
 
-/// Traces a function of traced values into a graph, in a constant expression or at run time. Results may be a tree; its
-/// leaves become the graph's results in order. Where a `meta` has names for sizes, as those of specs do, the function
-/// runs twice, for two sets of samples, and the two traces are read back as one: `value_error` where they are not.
+/// Traces a function of traced values into a graph, in a constant expression or at run time. The result may be a tree;
+/// its leaves become the graph's results in order. If a `meta` has names for sizes, as those of specs do, the function
+/// runs twice, for two sets of samples. Both traces are then combined into one; throws `value_error` if they do not
+/// match.
 template <class F, class... M>
 constexpr graph trace_graph(F const& f, M const&... m) {
   loop::symbol_names names;
@@ -86,7 +87,7 @@ constexpr graph trace_graph(F const& f, M const&... m) {
   }
   if (names.count > loop::max_symbols)
     refuse::argument_is_invalid("trace", "there are more than six symbols; give some of them numbers");
-  detail::symbolic_trace t(f, names, m...); // named, as graphs are: g++ 12 loses temporaries that hold storage
+  detail::symbolic_trace t(f, names, m...); // a named variable: g++ 12 loses temporaries that own storage
   detail::refuse_sizes("trace", t.problem);
   return static_cast<graph&&>(t.result);
 }
@@ -105,12 +106,12 @@ struct trace_of_symbols {
     loop::sized_problem problem;
   };
   static constexpr symbolic_trace run() { return {F{}, names, S::info()...}; }
-  static constexpr extents compute() { // not through run(): messages of compilers stay short
+  static constexpr extents compute() { // without run(), so that compiler messages stay short
     symbolic_trace const t{F{}, names, S::info()...};
     return {t.result.view().sizes, t.problem};
   }
 };
-/// The trace as a constant. What cannot be traced is told once.
+/// Returns the trace as a constant. Reports once what cannot be traced.
 template <class Make>
 constexpr auto frozen_symbols() {
   using loop::sized_problem;
@@ -120,7 +121,7 @@ constexpr auto frozen_symbols() {
   else if constexpr (!evaluates<Make>) {
     static_assert((Make::compute(), true),
                   "varve: this function cannot be traced; if a limit is named, pass -fconstexpr-steps=1000000000 "
-                  "(clang) or -fconstexpr-ops-limit=1000000000 (g++)"); // the compiler tells why
+                  "(clang) or -fconstexpr-ops-limit=1000000000 (g++)"); // the compiler explains why
     return static_graph<graph_sizes{}>{};
   } else {
     constexpr auto e = Make::compute();
@@ -139,11 +140,11 @@ constexpr auto frozen_symbols() {
 }
 } // namespace detail
 
-/// `constexpr auto g = trace(f, spec<float, 8, 3>, ...);` runs the tracer in the compiler: `f` must capture nothing.
-/// The result is a value to assert on, print and execute. With symbolic sizes, `spec<float, dim<"n">>`, it is traced
-/// for two sets of samples, as by `fuse`, and its sizes are expressions of the symbols: `cat` of sizes n and m has size
-/// `n + m`, and a `mean` over n divides by `sym_numel([n])`. A symbol is 0 or more, differs from every number and
-/// other symbol while tracing, and is never taken for 1.
+/// Traces f in the compiler, as in `constexpr auto g = trace(f, spec<float, 8, 3>, ...);`. `f` must capture nothing.
+/// Returns a graph that can be compared in assertions, printed and executed. With symbolic sizes, as in `spec<float,
+/// dim<"n">>`, f is traced for two sets of samples, as by `fuse`, and the sizes of the graph are expressions of the
+/// symbols. For example, `cat` of sizes n and m has size `n + m`, and a `mean` over n divides by `sym_numel([n])`. A
+/// symbol is 0 or more. While tracing it differs from every number and every other symbol, and is never taken to be 1.
 template <class F, class... S>
 constexpr auto trace(F, S...) {
   static_assert(std::is_empty_v<F>,
@@ -152,7 +153,7 @@ constexpr auto trace(F, S...) {
   else if constexpr (!(S::fixed && ...)) return detail::frozen_symbols<detail::trace_of_symbols<F, S...>>();
   else
     return freeze([] {
-      graph_builder b; // trace_graph, with one step less in messages
+      graph_builder b; // as trace_graph, with one level less in compiler messages
       return trace_graph_into(b, F{}, S::info()...);
     });
 }

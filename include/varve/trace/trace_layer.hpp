@@ -14,24 +14,25 @@
 
 namespace varve {
 
-/// Tracing as a run-time interpreter: every operator is run on the real values and written to the graph. The
-/// counterpart of calling operators on proxies; both write by the same `graph_builder`.
+/// Tracing as a run-time interpreter: every operator runs on the real values and is written to the graph. Calling
+/// operators on proxies is the static counterpart; both write by the same `graph_builder`.
 ///
-/// A tracer has one of two hosts. Among the transforms it sees calls before modes and autograd do, and its values are
-/// the real ones with their nodes as payload. As a mode, in the proxy slot below all user modes and the functional one
-/// (MD-5), it sees what transforms, autograd and modes have made of a call; its values are the real ones themselves,
-/// and a table says their nodes.
+/// A tracer is either a transform or a mode (its `host`). As a transform it sees calls before modes and autograd do,
+/// and its values are the real ones with their nodes as payload. As a mode, it is in the proxy slot below all user
+/// modes and the functional mode. It then sees what transforms, autograd and modes have made of a call. Its values are
+/// the real tensors themselves, and a table stores their nodes.
 struct trace_layer : layer {
   graph_builder builder;
   trace_layer* outer = nullptr;
-  /// Where tensors that the function captures are collected: they become inputs behind its arguments. Null: they are
-  /// refused.
+  /// The list to which tensors that the function captures are appended; they become inputs after its arguments. Null:
+  /// captures are refused.
   boxed_args* captures = nullptr;
 
-  /// Operators none of whose operands is traced run, and are not written down: their results are constants (captures)
-  /// of the graph. Random ones are: who runs the graph draws the same numbers in the same order.
+  /// True if operators without a traced operand are run but not recorded; their results are constants (captures) of the
+  /// graph. Random operators are always recorded, so that running the graph draws the same numbers in the same order.
   bool folds = false;
-  /// ... and how often each of these constants was written when it was captured: it must stay as it is.
+  /// The number of writes into each of these constants when it was captured. The constants must not be written
+  /// afterwards.
   list<std::uint32_t> writes_before{};
   void require_unwritten() const {
     for (std::size_t k = 0; k < writes_before.size(); ++k)
@@ -40,31 +41,34 @@ struct trace_layer : layer {
                                                  "functional operator");
   }
 
-  /// The values it runs on are copies: what the function writes reaches nothing of the user's, and random numbers are
-  /// drawn where no other layer sees it. The caller puts the generator back.
+  /// True if the trace runs on copies of its values, so that the function writes into none of the user's tensors.
+  /// Random numbers are drawn where no other layer sees it. The caller restores the generator.
   bool apart = false;
-  /// ... or, for a trace that happens at every call, the values themselves, as long as nothing writes into them: what
-  /// would throws `write_met`, and is to be traced again on copies.
+  /// False for a trace that is repeated at every call and runs on the values themselves. A write into one of them then
+  /// throws `write_met`, and the function must be traced again on copies.
   bool copies = true;
   struct write_met {};
-  /// How copies are made: `detail::copy_as_laid_out`, or a fake tensor in place of one. (A pointer, so that the header
-  /// alone instantiates no operator.)
+  /// How copies are made: `detail::copy_as_laid_out`, or a function that returns a fake tensor. This is a pointer so
+  /// that including the header alone instantiates no operator.
   tensor (*copy)(tensor const&) = nullptr;
-  /// Of a mode: another tensor like one, for an argument that is given twice.
+  /// For a mode: creates another tensor like a given one, for an argument that is passed twice.
   tensor (*twin)(tensor const&) = nullptr;
-  /// Of a mode on fake tensors: what a tensor that was made of C++ values holds; undefined of others.
+  /// For a mode on fake tensors: returns the elements of a tensor that was made from C++ values; undefined for other
+  /// tensors.
   tensor (*literal)(tensor const&) = nullptr;
-  /// Told of an operator that no graph can call, whose results are then zeros in it. Null: it is refused.
+  /// Called with the name of an operator that no graph can call; its results are zeros in the graph. Null: such
+  /// operators are refused.
   void (*missing_node)(char const* op) = nullptr;
-  /// Of a mode: the trace whose values the function may capture, which stays a function of them.
+  /// For a mode: the trace whose values the function may capture. The traced function remains a function of them.
   trace_layer const* captures_of = nullptr;
-  /// The custom function whose `forward` it is: that may use of the traced values those it is given.
+  /// The name of the custom function whose `forward` is traced, or null. It may use only those traced values that are
+  /// its arguments.
   char const* custom = nullptr;
-  /// Of a function that only some lanes of a `vmap` below run: which, one truth value for each. Loops that are run to
-  /// be traced do not wait for the others. Undefined: all.
+  /// For a function that only some lanes of a `vmap` below run: one truth value per lane. Loops that run while they are
+  /// traced do not wait for the other lanes. Undefined: all lanes.
   tensor lanes;
 
-  /// The trace of a function inside another traced one, whose values it lifts to inputs.
+  /// Creates the trace of a function inside another traced one, whose values it lifts to inputs.
   explicit trace_layer(trace_layer& around) : trace_layer(around.host, &around.builder) {
     outer = &around;
     hidden = around.hidden + 1;
@@ -82,11 +86,12 @@ struct trace_layer : layer {
     pushed::name(*this, stack());
   }
   static layer_kind const own_kind, mode_kind;
-  layer_kind const& host; // one of these; `kind` is another one while a call is processed
+  layer_kind const& host; // one of these; `kind` differs while a call is processed
   bool is_mode() const { return &host == &mode_kind; }
   static layer_stack& mode_slot() { return this_thread_state.infra[static_cast<int>(infra_mode::proxy)]; }
   layer_stack& stack() const { return is_mode() ? mode_slot() : this_thread_state.transforms; }
-  /// Runs what works on the real values, with this layer off the stack. (A mode is off while it is asked.)
+  /// Runs code that works on the real values, with this layer off the stack. A mode is off already while it processes a
+  /// call.
   template <class Body>
   auto below(Body const& body) const {
     if (is_mode()) return body();
@@ -94,42 +99,44 @@ struct trace_layer : layer {
     scaffolding const for_shapes(apart);
     return body();
   }
-  /// ... for rules of higher-order operators, which are called with a transform on its stack.
+  /// Runs code as `below` does, for rules of higher-order operators, which are called while a transform is on its
+  /// stack.
   template <class Body>
   auto beneath(Body const& body) const {
     if (is_mode()) return body();
     lowered const off;
     return below(body);
   }
-  /// An argument or captured tensor as the trace runs on it, with this layer off the stack.
+  /// Returns an argument or captured tensor as the trace runs on it, with this layer off the stack.
   tensor value_of(tensor const& t);
-  /// What a thread's trace cannot keep: refused by name.
+  /// Throws `value_error` if modes, saved-tensor hooks or the generator were changed in a way that a graph cannot
+  /// represent.
   void require_kept() const;
-  /// Is a call on these written down, or does it fold?
+  /// True if a call with these operands is recorded; false if it folds to a constant.
   bool records(boxed_args const& x, bool random = false) const;
-  /// Says how a node was called, which this thread has just done.
+  /// Records how this thread has just called a node.
   void called(int node, bool grad_mode);
-  /// A value of the trace: the real tensor with its node number.
+  /// Returns a value of the trace: the real tensor with its node number.
   tensor wrap(tensor const& v, int node);
-  /// ... that a higher-order operator or custom function gave: of a mode another one than they were given, which
-  /// functions may return.
+  /// Returns the result of a higher-order operator or custom function as a value of the trace. In a mode it differs
+  /// from the operands, which functions may return.
   tensor wrap_result(tensor const& v, int node) {
     if (is_mode() && v.has_history()) detail::refuse_eager_gradient("the function of an operator", kind->name);
     return wrap(distinct(v), node);
   }
-  /// Values of a trace around, and captured ones, are lifted where they are used.
+  /// Returns v or, in a mode, another tensor for it if it is a value of this or an outer trace, or was captured.
   tensor distinct(tensor const& v) {
     if (!is_mode() || (!owns(v) && v.is_made_since(epoch))) return v;
     return standing_for(v, below([&] { return twin(v); }));
   }
   int node_of(tensor const& t);
-  /// Is it a value of this trace?
+  /// True if a tensor is a value of this trace.
   bool is_mine(tensor const& t) const;
-  /// ... or of one around it?
+  /// True if a tensor is a value of this trace or of one around it.
   bool owns(tensor const& t) const;
-  /// Has the function written into a tensor from outside, of which the trace has a copy?
+  /// True if the function has written into an outside tensor of which the trace has a copy.
   bool has_written(tensor const& t) const;
-  /// Is a tensor a value of the trace that is a mode of this thread, or made of what that has written?
+  /// True if a tensor is a value of the trace that is a mode of this thread, or if that trace has written into it.
   static bool is_traced_by_mode(tensor const& t) {
     layer const* const l = mode_at_work();
     if (!l) return false;
@@ -137,19 +144,19 @@ struct trace_layer : layer {
       if (tracer->owns(t) || tracer->has_written(t)) return true;
     return false;
   }
-  /// The tracer that is a mode of this thread.
+  /// Returns the tracer that is a mode of this thread, or null.
   static layer* mode_at_work() { return mode_slot().top; }
-  /// Of what this thread runs now; null: nothing is traced.
+  /// Returns the innermost trace of the code that this thread is running, or null if nothing is traced.
   static trace_layer* innermost() {
     for (layer* l = this_thread_state.transforms.top; l; l = l->below)
       if (l->kind->is_trace()) return static_cast<trace_layer*>(l->object);
     return mode_at_work() ? static_cast<trace_layer*>(mode_at_work()->object) : nullptr;
   }
-  /// The real tensor behind a value of this trace or one around it.
+  /// Returns the real tensor behind a value of this trace or of one around it.
   tensor real(tensor const& t) const;
   boxed_args reals(boxed_args const& x) const;
-  /// Writes a higher-order operator with one or two functions: each is traced into a region of its own, on the real
-  /// operands. `choose` makes one of the real results of both, `prepare` is given both traces.
+  /// Records a higher-order operator with one or two functions. Each function is traced into a region of its own, on
+  /// the real operands. `choose` combines the real results of both functions; `prepare` receives both traces.
   template <class Choose, class Prepare = void (*)(trace_layer&, trace_layer&)>
   boxed_args record_branches(
       op_handle const* handle, boxed_args const& x, std::vector<boxed_function> const& functions, attributes const& at,
@@ -196,22 +203,22 @@ struct trace_layer : layer {
     return body();
   }
 
-  /// A further argument of the function.
+  /// Adds an argument of the function and returns its value in the trace.
   tensor input(tensor const& t);
-  /// Of a mode: a captured tensor as a value of the trace.
+  /// Returns a captured tensor as a value of the trace, for a mode.
   tensor captured_value(tensor const& t) {
-    int const scaffolds = builder.scaffolds(); // an input of the program, also where it is first met for a shape
+    int const scaffolds = builder.scaffolds(); // an input of the program, even if first used for a shape
     builder.count_scaffolds(-scaffolds);
     int const node = node_of(t);
     builder.count_scaffolds(scaffolds);
     return wrap(value_of(t), node);
   }
-  /// ... a value of the trace in memory of its own.
+  /// Returns a value of the trace in separate memory, with the same node.
   tensor in_own_memory(tensor const& v) {
     int const node = node_of(v);
     return wrap(below([&] { return twin(v); }), node);
   }
-  /// Runs the function, whose results become those of the graph: the real ones.
+  /// Runs the function; its results become those of the graph. Returns the real results.
   template <class Body>
   boxed_args trace_function(Body const& body) {
     auto const trace = [&] {
@@ -226,15 +233,16 @@ struct trace_layer : layer {
       return values;
     };
     if (!is_mode()) return trace();
-    emptied const alone(stack()); // a trace inside of one is none of that (MX-8)
+    emptied const alone(stack()); // a nested trace must not be recorded by the outer one
     return trace();
   }
 
-  /// Indices in `captures` of the inputs behind the arguments, in their order.
+  /// Returns the indices in `captures` of the inputs after the arguments, in their order.
   std::vector<int> captured() const;
 
 private:
-  /// What runs below on behalf of an `apart` trace is for shapes alone: other traces may drop it.
+  /// Marks code that runs below on behalf of an `apart` trace as needed for shapes only, so that other traces may drop
+  /// it.
   struct scaffolding {
     bool on;
     explicit scaffolding(bool really) : on(really) { count(1); }
@@ -249,8 +257,8 @@ private:
         l->builder.count_scaffolds(by);
     }
   };
-  detail::known_values known_; // of a mode
-  /// What a traced function changes in place but for its elements (`transpose_`).
+  detail::known_values known_; // for a mode
+  /// Follows in-place changes of a tensor other than of its elements, such as `transpose_`.
   struct follows_renames : detail::rename_watcher {
     explicit follows_renames(trace_layer& t)
         : rename_watcher{&told_before, &told_after, &told_read, &told_shared, nullptr}, of(t),
@@ -264,54 +272,56 @@ private:
     static void told_shared(detail::rename_watcher& self, tensor const& x, tensor const& y);
     trace_layer& of;
     detail::rename_watcher* before;
-    bool knows = false; // what is just renamed, which is found by its memory
+    bool knows = false; // whether the renamed tensor is known by its memory
   };
   follows_renames follows_{*this};
 
 public:
-  /// How copies are made that lie as what they are of: all that a trace on real values needs to run apart from them.
+  /// Sets the function that copies tensors with their layout. A trace on real values needs nothing else to run
+  /// separately from them.
   template <class T>
   void copies_by(T (*make)(T const&)) {
     copy = twin = make;
     detaches<T>();
   }
-  /// Has what reads the data of a value (`tensor::data`) ask for it by an operator.
+  /// Records an operator `detach` for code that reads the data of a value (`tensor::data`).
   template <class T>
   void detaches() {
     follows_.detach = [](tensor const& x) -> tensor { return varve::detach(static_cast<T const&>(x)); };
   }
 
 private:
-  /// The node of a value of a mode; -1: none.
+  /// Returns a node of zeros for a value that is not part of the program, whose shape is needed.
   int unknown(tensor const& t);
+  /// Returns the node of a value of a mode, or -1.
   int known_node(tensor const& t) const;
   bool is_detached(int node) const;
-  int exact_node(tensor const& t) const; // ... by its handle alone, tensors from outside too
+  int exact_node(tensor const& t) const; // by its handle only; outside tensors too
   int from_outside(tensor const& t, int node);
   void require_seen(tensor const& t) const;
 
   detail::memory_stand_ins stand_ins_;
   std::vector<int> captured_; // pairs of an index in `captures` and its node
-  boxed_args originals_;      // arguments of which it runs on an alias
-  boxed_args found_;          // literals, of a mode captured tensors too
+  boxed_args originals_;      // arguments of which the trace runs on an alias
+  boxed_args found_;          // literals; for a mode captured tensors too
   std::vector<int> found_nodes_;
   struct number_told {
     extent symbol;
     int by; // the node whose number it is
   };
   list<number_told> told_;
-  boxed_args outside_;                               // tensors that it runs on without a copy
-  boxed_args copied_;                                // pairs of a tensor from outside of an `apart` trace and its copy
-  list<std::uint32_t> copied_writes_;                // of each copy as it was made
-  layer const* modes_ = this_thread_state.modes.top; // as the trace began
+  boxed_args outside_;                               // outside tensors used without a copy
+  boxed_args copied_;                                // pairs of an outside tensor of an `apart` trace and its copy
+  list<std::uint32_t> copied_writes_;                // of each copy when it was made
+  layer const* modes_ = this_thread_state.modes.top; // when the trace began
   saved_hooks_scope const* hooks_ = this_thread_state.saved_hooks;
   std::uint64_t sets_ = detail::generator_sets;
   generator drawn_ = default_generator; // as the trace left it
-  bool ambient_ = is_grad_enabled();    // as the trace began
+  bool ambient_ = is_grad_enabled();    // when the trace began
 
   tensor stand_in(tensor const& of);
   tensor standing_for(tensor const& t, tensor copied);
-  /// A result is in the memory of an operand where what one of the functions returned is.
+  /// Places a result in the memory of an operand if one of the functions returned a value in that memory.
   tensor as_returned(tensor const& v, tensor const& returned, boxed_args const& x) {
     for (int i = 1; i < x.size(); ++i)
       if (tensor const t = real(x[i]); returned.shares_storage(t) && !v.shares_storage(t))
@@ -320,10 +330,10 @@ private:
   }
   int literal_node(tensor const& t);
   int captured_node(tensor const& t);
-  static bool can_be_constant(tensor const& t); // its dtype and its elements
+  static bool can_be_constant(tensor const& t); // by its dtype and elements
   tensor record_nothing(boxed_op const& op, boxed_args const& x);
   bool sees_other_modes() const;
-  /// A symbol is the number in one value only.
+  /// Notes that a symbol is the number read from node `by`. A symbol may be the number of one node only.
   void told(extent symbol, int by) {
     for (auto const& [known, node] : told_)
       if (known_equal(known, symbol) && node != by)
@@ -332,18 +342,18 @@ private:
             "program, on other data; read the number outside of it, and pass it");
     told_.push_back({symbol, by});
   }
-  /// What an operator is run on.
+  /// Returns the tensor on which an operator runs in place of t.
   tensor run_on(tensor const& t);
   static bool is_random(boxed_op const& op);
-  /// What was drawn until now was drawn by what is traced.
+  /// Notes that the random numbers drawn so far were drawn by traced operators.
   void settle();
-  /// Is it memory that was there before the trace?
+  /// True if the memory of a tensor existed before the trace.
   bool is_outside(tensor const& t) const;
   tensor run(boxed_op const& op, boxed_args const& x) const;
   tensor record(boxed_op const& op, boxed_args const& x);
 };
 namespace detail {
-/// Is a trace at work on this thread?
+/// True if a trace is active on this thread.
 inline bool inside_trace() {
   for (layer const* l = this_thread_state.transforms.top; l; l = l->below)
     if (l->kind->is_trace()) return true;

@@ -3,11 +3,12 @@
 #include <varve/trace/trace_layer.hpp>
 
 /// @file
-/// How a trace writes a call down, and what it refuses because a graph would not know of it.
+/// How a trace records a call, and what it refuses because a graph cannot represent it.
 #if VARVE_DEFINES
 namespace varve {
 
-/// Modes that were on around an operator with functions, and are on again in these, are no others.
+/// True if modes were switched on inside the traced function. Modes that were on around an operator with functions, and
+/// are on again in these functions, do not count.
 VARVE_LIBRARY bool trace_layer::sees_other_modes() const {
   layer const* l = this_thread_state.modes.top;
   while (l && l != modes_ && static_cast<std::int32_t>(l->epoch - epoch) < 0) l = l->below;
@@ -20,7 +21,7 @@ VARVE_LIBRARY void trace_layer::require_kept() const {
   if (this_thread_state.saved_hooks != hooks_)
     refuse::argument_is_invalid("trace", "saved tensor hooks were switched on in a function that is traced: the graph "
                                          "would not know of them; switch them on around the call of what was traced");
-  if (builder.writes_scaffolds()) return; // the generator will be put back
+  if (builder.writes_scaffolds()) return; // the generator will be restored
   if (detail::generator_sets != sets_ || default_generator.seed != drawn_.seed ||
       default_generator.offset != drawn_.offset)
     refuse::argument_is_invalid("trace", "the random generator was set in a function that is traced (manual_seed, "
@@ -81,13 +82,13 @@ VARVE_LIBRARY tensor trace_layer::record(boxed_op const& op, boxed_args const& x
                                 "what view_as_real or view_as_complex gave is a copy in a traced function, and "
                                 "is written into; write into the value itself, complex(re, im)");
   bool const acts = op.table->kind == op_kind::effect;
-  detail::unacted_scope const silent(acts); // who runs the graph acts
+  detail::unacted_scope const silent(acts); // the graph performs the effect when it is run
   tensor const y = run(op, inner);
   if (acts && detail::reruns > 0 && op.table->node()->only_tells) return wrap(y, builder.constant(y.dtype(), 0));
   if (is_mode() && op.table->kind == op_kind::mutation)
     for (trace_layer* l = this; l; l = l->outer) l->known_.written(inner[0]);
   attributes at = *op.at;
-  if (op.table->node() == &handle<local_scalar_t> && y.object()) // the node says what the symbol is
+  if (op.table->node() == &handle<local_scalar_t> && y.object()) // the node stores the symbol
     if (extent const* const n = y.object()->symbol_of(y)) {
       at = attributes(dims{*n});
       told(at[0][0], ids[0]);

@@ -3,7 +3,7 @@
 #include <varve/trace/trace_layer.hpp>
 
 /// @file
-/// Which node of the graph a value of a trace is.
+/// How a trace finds the node of a value.
 #if VARVE_DEFINES
 namespace varve {
 
@@ -14,12 +14,13 @@ VARVE_LIBRARY tensor trace_layer::wrap(tensor const& v, int node) {
   }
   return tensor::wrap(v, id, level, tensor::from_number(static_cast<std::int64_t>(node)), {}, v.sizes());
 }
-/// Zeros, for the shape of what uses a value that is not of the program.
+/// Returns a node of zeros, for the shape of what uses a value that is not part of the program.
 VARVE_LIBRARY int trace_layer::unknown(tensor const& t) {
   int const zero = builder.constant(t.dtype(), 0);
   attributes const at(t.sizes(), dims{static_cast<index_t>(t.dtype())});
   int const zeros = builder.add_node(&handle<full_t>, at, &zero, 1, {t.dtype(), t.sizes()});
-  return is_floating(t.dtype()) ? builder.is_unknown(zeros) : zeros; // states of the generator are of calls alone
+  // others are generator states, which only calls use
+  return is_floating(t.dtype()) ? builder.is_unknown(zeros) : zeros;
 }
 VARVE_LIBRARY int trace_layer::node_of(tensor const& t) {
   if (!t.defined())
@@ -49,7 +50,7 @@ VARVE_LIBRARY int trace_layer::node_of(tensor const& t) {
                                            "wrote into; use the operator without underscore");
   return captured_node(t);
 }
-/// A captured tensor is an input behind the arguments, where these are collected.
+/// Returns the node of a captured tensor: an input after the arguments, if captures are collected; else it is refused.
 VARVE_LIBRARY int trace_layer::captured_node(tensor const& t) {
   if (!captures) refuse::argument_is_invalid("make_fx", "the function captures a tensor; pass it as an argument");
   for (std::size_t k = 0; k < captured_.size(); k += 2)
@@ -69,7 +70,7 @@ VARVE_LIBRARY int trace_layer::captured_node(tensor const& t) {
   captured_.push_back(builder.input({t.dtype(), t.sizes()}));
   return from_outside(t, captured_.back());
 }
-/// What another thread does to a value, or a scope that modes do not see, is not in the graph.
+/// Refuses a value that was written by another thread, or in a scope that modes do not see: that is not in the graph.
 VARVE_LIBRARY void trace_layer::require_seen(tensor const& t) const {
   for (trace_layer const* l = this; l; l = l->outer)
     if (l->known_.is_overtaken(t))
@@ -81,8 +82,9 @@ VARVE_LIBRARY int trace_layer::from_outside(tensor const& t, int node) {
   if (is_mode()) found_.push_back(t), found_nodes_.push_back(node);
   return node;
 }
-/// A tensor that the function made of C++ values is a constant, made anew in each run (MX-3); one that no constant
-/// holds is a copy of a captured one. It stays the node that it is when it is written into, but where writes fold.
+/// Returns the node of a tensor that the function made from C++ values, or -1. It is a constant, created anew in each
+/// run. A tensor that no constant can represent is a copy of a captured one. The tensor keeps its node when it is
+/// written into, unless writes fold.
 VARVE_LIBRARY int trace_layer::literal_node(tensor const& t) {
   if (folds && t.writes()) return -1;
   for (int k = 0; !is_mode() && k < found_.size(); ++k)
@@ -129,7 +131,7 @@ VARVE_LIBRARY int trace_layer::known_node(tensor const& t) const {
   if (int const n = known_.exact(t); n >= 0) return n;
   for (auto const& o : originals_)
     if (o.is(t)) return -1; // captured
-  // A value and what was detached of it lie alike: what has a history is not the latter.
+  // A value and its detached alias have the same place in memory; a tensor with a history is not the alias.
   return known_.alike(t, [&](int n) { return !t.has_history() || !is_detached(n); });
 }
 VARVE_LIBRARY bool trace_layer::is_detached(int n) const {

@@ -3,11 +3,11 @@
 #include <varve/trace/trace_layer.hpp>
 
 /// @file
-/// What a trace is told of values that become others under the same handle.
+/// How a trace follows values that change under the same handle.
 #if VARVE_DEFINES
 namespace varve {
 
-/// A graph does not keep another shape of an argument.
+/// Refuses to change the shape or memory of an argument, which a graph cannot represent.
 VARVE_LIBRARY void trace_layer::follows_renames::told_before(detail::rename_watcher& self, char const* op,
                                                              tensor const& x) {
   auto& me = static_cast<follows_renames&>(self);
@@ -25,7 +25,7 @@ VARVE_LIBRARY void trace_layer::follows_renames::told_after(detail::rename_watch
   trace_layer& of = me.of;
   if (me.before) me.before->renamed(*me.before, x, y);
   if (!of.is_mode()) return;
-  if (y.is_wrapped()) { // seen through levels above: what they hold is a value of its own
+  if (y.is_wrapped()) { // seen through levels above: the value inside is a separate value
     tensor const* v = &y;
     while (v->is_wrapped()) v = &v->inner();
     return of.known_.written(*v);
@@ -35,8 +35,9 @@ VARVE_LIBRARY void trace_layer::follows_renames::told_after(detail::rename_watch
   of.known_.remember(x, exact >= 0 ? exact : of.node_of(y));
   of.known_.written(x);
 }
-/// The data of a value is the value without its history (DT-10). What is written through it is not followed: refused
-/// where the memory is used again, since its counter is another one. What is detached in place is its own data.
+/// Records that the data of a value are the value without its history. Writes through the data are not followed. They
+/// are refused when the memory is used again, since the data have a separate write counter. A value that is detached in
+/// place is its own data.
 VARVE_LIBRARY void trace_layer::follows_renames::told_read(detail::rename_watcher& self, tensor const& x,
                                                            tensor const& y) {
   auto& me = static_cast<follows_renames&>(self);
@@ -44,7 +45,8 @@ VARVE_LIBRARY void trace_layer::follows_renames::told_read(detail::rename_watche
   if (me.before) me.before->read(*me.before, x, y);
   auto const detached = [&] {
     int const from = of.node_of(x);
-    if (y.is(x) && of.builder.written(from).op == &placeholder_handle) // who calls the program would find it attached
+    // the caller of the program would find it attached
+    if (y.is(x) && of.builder.written(from).op == &placeholder_handle)
       refuse::argument_is_invalid("detach_", "a function that is traced detaches its argument in place, of which the "
                                              "program would know nothing; use detach");
     return of.builder.add_node(&handle<detach_t>, {}, &from, 1, {x.dtype(), x.sizes()});

@@ -3,11 +3,12 @@
 #include <varve/trace/trace_layer.hpp>
 
 /// @file
-/// What a trace runs on: the values themselves, copies that are in their memory's place, aliases.
+/// The values on which a trace runs operators: the values themselves, copies that stand for their memory, or aliases.
 #if VARVE_DEFINES
 namespace varve {
 
-/// A copy is as old as the original, and in its memory: what a level knows of that holds for it as well.
+/// Makes a copy stand for the memory of the original, and as old as that. What levels know of the original then holds
+/// for the copy, too.
 VARVE_LIBRARY tensor trace_layer::standing_for(tensor const& t, tensor copied) {
   auto const memory_of = [](tensor const& v) {
     tensor const* p = &v;
@@ -40,10 +41,10 @@ VARVE_LIBRARY boxed_args trace_layer::reals(boxed_args const& x) const {
   for (auto const& t : x) r.push_back(real(t));
   return r;
 }
-/// What a mode runs on for an argument: another tensor than that, which the function may capture as well. Where it runs
-/// on the values themselves it lies in the same memory.
+/// Returns the tensor on which a mode runs in place of an argument. It is a different tensor, because the function may
+/// capture the argument as well. If the trace runs on the values themselves, it shares the argument's memory.
 VARVE_LIBRARY tensor trace_layer::stand_in(tensor const& of) {
-  tensor const t = detail::unwrap_dead(this_thread_state.transforms.top, of); // no transform is at work
+  tensor const t = detail::unwrap_dead(this_thread_state.transforms.top, of); // no transform is active
   tensor const value = value_of(t);
   if (apart && !value.is(t) && known_node(value) < 0) return value;
   if (apart) return standing_for(value, below([&] { return twin(value); }));

@@ -8,8 +8,9 @@
 
 namespace varve {
 
-/// How many slices `vmap`, rows `jacrev`, or columns `jacfwd` and `hessian`, work on at once: `vmap(f,
-/// chunk_size{64})`. Bounds memory; the result is the same (TR-9, TR-18). Tensors only.
+/// The number of slices that `vmap` processes at once, as in `vmap(f, chunk_size{64})`. For `jacrev` it is the number
+/// of rows, for `jacfwd` and `hessian` the number of columns. It bounds memory and does not change the result. Works on
+/// tensors only. Throws `value_error` unless positive.
 struct chunk_size {
   index_t n;
   explicit chunk_size(index_t size) : n(size) {
@@ -19,7 +20,7 @@ struct chunk_size {
 };
 
 namespace detail {
-/// A part of the mapped dimension of an argument's leaves.
+/// Returns the elements from `from` to `to` along the mapped dimension of each leaf of an argument.
 template <auto D, class X>
 X part_of(X const& x, index_t from, index_t to) {
   if constexpr (is_none<decltype(D)>) return x;
@@ -38,7 +39,7 @@ Y joined_parts(std::vector<Y> const& parts) {
     }(std::make_index_sequence<std::tuple_size_v<Y>>{});
   } else if constexpr (is_none<decltype(dim_at<0, D...>())>) {
     return parts[0];
-  } else if constexpr (is_tree_node<Y>) { // a vector or an aggregate: one entry serves all its leaves
+  } else if constexpr (is_tree_node<Y>) { // a vector or an aggregate: one entry of out_dims serves all its leaves
     std::vector<std::vector<tensor>> leaves;
     for (auto const& y : parts) {
       std::size_t k = 0;
@@ -57,7 +58,7 @@ Y joined_parts(std::vector<Y> const& parts) {
 }
 } // namespace detail
 
-/// The function object of `vmap` with a `chunk_size`.
+/// The function object that `vmap` returns for a `chunk_size`.
 template <class F, class In, class Out, random_policy R>
 struct chunked_vmap_function;
 template <class F, auto... In, auto... Out, random_policy R>
@@ -82,7 +83,7 @@ private:
       return f(detail::part_of<detail::dim_at<K, In...>()>(x, from, to)...);
     };
     if (n <= chunk) return f(x...);
-    // "same": every part sees the numbers that the first one saw (TR-9).
+    // With `randomness::same`, every chunk starts from the same generator state and so draws the same numbers.
     generator const start = default_generator;
     std::vector<decltype(run(0, 0))> parts;
     for (index_t from = 0; from < n; from += chunk) {
@@ -106,7 +107,7 @@ auto vmap(F f, in_dims_t<In...>, out_dims_t<Out...>, chunk_size c, randomness_t<
 }
 
 namespace detail {
-/// `f` of one row after the other, stacked.
+/// Calls `f` on one row of the basis after the other and stacks the results.
 template <class F, class B>
 auto row_by_row(F const& f, B const& basis) {
   std::vector<std::remove_cvref_t<decltype(f(basis))>> rows;
@@ -115,8 +116,9 @@ auto row_by_row(F const& f, B const& basis) {
 }
 } // namespace detail
 
-/// `jacrev(f, chunk_size{k})`: the pullback is mapped over k unit vectors at a time; with k = 1 it is called for each,
-/// without `vmap`, so that backward may do what that refuses (TR-18).
+/// Returns the function `jacrev(f)` that maps the pullback over k unit vectors at a time, for `jacrev(f,
+/// chunk_size{k})`. With k = 1 it calls the pullback once per unit vector, without `vmap`, so that backward may use
+/// operations that `vmap` refuses.
 template <class F>
 auto jacrev(F f, chunk_size c) {
   return [f, c](auto const& x, auto const&... rest) {
@@ -128,7 +130,8 @@ auto jacrev(F f, chunk_size c) {
   };
 }
 
-/// `jacfwd(f, chunk_size{k})`: f is pushed forward along k unit vectors at a time (TR-19).
+/// Returns the function `jacfwd(f)` that pushes f forward along k unit vectors at a time, for `jacfwd(f,
+/// chunk_size{k})`.
 template <class F>
 auto jacfwd(F f, chunk_size c) {
   return [f, c](auto const& x, auto const&... rest) {
@@ -138,7 +141,7 @@ auto jacfwd(F f, chunk_size c) {
     return detail::as_columns(vmap(column, in_dims<0>, out_dims<-1>, c)(detail::basis(x)), x);
   };
 }
-/// `hessian(f, chunk_size{k})`: `jacfwd(jacrev(f, k), k)`.
+/// Returns `jacfwd(jacrev(f, c), c)`, the function `hessian(f)` that works in chunks.
 template <class F>
 auto hessian(F f, chunk_size c) {
   return jacfwd(jacrev(f, c), c);

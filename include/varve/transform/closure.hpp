@@ -7,9 +7,9 @@
 
 namespace varve {
 
-/// A function with declared captures: `closure(f, c...)(x...)` is `f(x..., c...)`. Static transforms put their level
-/// above the captures' levels, which the compiler cannot do for values hidden inside a lambda (perturbation confusion:
-/// docs/design.md, "Levels and soundness").
+/// A function with declared captures: `closure(f, c...)(x...)` is `f(x..., c...)`. A static transform places its level
+/// above the levels of the declared captures. The compiler cannot see values hidden inside a lambda; capturing an outer
+/// transform's value there risks perturbation confusion (docs/design.md, "Levels and soundness").
 template <class F, class... C>
 struct closure_t {
   [[no_unique_address]] F f;
@@ -61,7 +61,7 @@ consteval bool tree_is_dynamic() {
     }(std::make_index_sequence<std::tuple_size_v<elements_of<X>>>{});
   else return dynamic_value<X>;
 }
-/// Is one of these values, or of their leaves, one of a trace?
+/// True if one of these values, or one of their leaves, belongs to a trace.
 template <class... X>
 consteval bool any_traced() {
   return ([] {
@@ -72,7 +72,7 @@ consteval bool any_traced() {
     else return traced_value<X>;
   }() || ...);
 }
-/// Level of a static transform: one above the greatest among its arguments and declared captures.
+/// The level of a static transform: one above the greatest level among its arguments and declared captures.
 template <class F, class... X>
 inline constexpr int next_level = 1 + leaf_level<std::tuple<decltype(captures_of(std::declval<F const&>())), X...>>();
 

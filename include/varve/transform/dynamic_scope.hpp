@@ -8,7 +8,7 @@
 namespace varve {
 
 namespace detail {
-/// A layer that runs interpreter `I` on boxed calls: the same `process` that static values use.
+/// A layer that runs interpreter `I` on boxed calls, with the same `process` that static values use.
 template <class I>
 struct interpreter_layer : layer {
   I interpreter{};
@@ -16,7 +16,7 @@ struct interpreter_layer : layer {
   interpreter_layer(interpreter_layer const&) = delete;
   interpreter_layer& operator=(interpreter_layer const&) = delete;
 
-  /// `layer_kind::process` of its kinds.
+  /// The `layer_kind::process` of the kinds below.
   static tensor process(layer& l, boxed_op const& op, boxed_args const& x);
 };
 #if VARVE_DEFINES
@@ -40,7 +40,8 @@ tensor interpreter_layer<I>::process(layer& l, boxed_op const& op, boxed_args co
 }
 #endif
 
-/// What the transforms do on tensors. (Templates, so that the header alone instantiates no operator.)
+/// The layer kinds of the transforms on tensors. They are templates so that including the header alone instantiates no
+/// operator.
 template <class On>
 inline constexpr layer_kind grad_kind{.name = "grad",
                                       .role = layer_role::grad,
@@ -62,7 +63,7 @@ inline constexpr layer_kind vmap_kind{
     .keys = transform_keys(transform_type::vmap),
     .process = &interpreter_layer<vmap_interpreter<dependent<batch_level, On>, dims>>::process};
 
-/// The tensors of a tree, as given to the function that runs at a level.
+/// Adds the tensors of a tree to those that the function receives at this level.
 template <class Lv, class T>
 void give_to(Lv& level, T const& t) {
   tree_for_each(
@@ -75,13 +76,13 @@ void give_to(Lv& level, T const& t) {
 inline void require_floating(tensor const& t, char const* transform, bool or_complex) {
   if (is_floating(t.dtype()) || (or_complex && is_complex(t.dtype()))) return;
   std::string what(transform);
-  what += " of a value that is not floating"; // g++ 12 warns of the operator +
+  what += " of a value that is not floating"; // g++ 12 warns about operator +
   refuse::dtype_is_not_supported(what.c_str(), name(t.dtype()));
 }
 } // namespace detail
 
 namespace detail {
-/// Where the gradient of an argument of a transform arrives.
+/// The node in which the gradient of a transform's argument arrives.
 struct argument_node : grad_node {
   tensor gradient;
   static grad_node_type const type_;
@@ -100,9 +101,9 @@ inline constexpr grad_node_type argument_node::type_{
     [](grad_node const&, char* out) { std::strcpy(out, "Argument"); }, true};
 } // namespace detail
 
-/// One run of reverse mode on tensors: a layer of the thread's stack while the function runs, and the graph it records.
-/// The counterpart of `static_reverse_scope`. (A template, like its siblings, only so that the header alone
-/// instantiates no operator.)
+/// One run of reverse mode on tensors: a layer on the thread's stack while the function runs, and the graph it records.
+/// The static counterpart is `static_reverse_scope`. This class is a template, like the scopes below, only so that
+/// including the header alone instantiates no operator.
 template <class On = void>
 class dynamic_reverse_scope {
 public:
@@ -128,7 +129,7 @@ public:
         },
         t);
   }
-  /// What the function is given beside what is tracked, or declares to capture.
+  /// Registers values that the function receives without being differentiated: other arguments and declared captures.
   template <class T>
   void give(T const& t) {
     detail::give_to(layer_.interpreter, t);
@@ -182,7 +183,7 @@ public:
         t, g);
     pass.run();
   }
-  /// The collected cotangents of a tracked tree, handed over; zeros where nothing arrived.
+  /// Returns the collected cotangents of a tracked tree, with zeros where none arrived. Moves them out of the scope.
   template <class T>
   auto gradient(T const& t) const {
     return tree_map(
@@ -237,7 +238,7 @@ public:
     Y const& t = layer_.interpreter.fresh(y).extra();
     return t.defined() ? t : Y(detail::constant_zeros(Y(y.inner())));
   }
-  /// Has a result a tangent of its own?
+  /// True if the result has a tangent at this level.
   bool depends(tensor const& y) const {
     return layer_.interpreter.mine(y) && layer_.interpreter.fresh(y).extra().defined();
   }

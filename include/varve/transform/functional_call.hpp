@@ -9,19 +9,19 @@
 
 namespace varve {
 
-/// Tensors by name, in an order.
+/// Tensors by name, in order.
 using parameter_dict = std::vector<std::pair<std::string, tensor>>;
 
-/// Base of structures that have parameters and are called: `struct linear : module { tensor w; linear() {
-/// register_parameter("w", w); } tensor operator()(tensor const& x); };` Parts of them are registered by name and found
-/// as "part.w". One tensor registered under two names is tied: both follow a substitution.
+/// Base class of callable structures with parameters, for example `struct linear : module { tensor w; linear() {
+/// register_parameter("w", w); } tensor operator()(tensor const& x); };`. A registered submodule contributes its
+/// parameters as "part.w". A tensor registered under two names is tied: substituting one replaces both.
 class module {
 public:
   module() = default;
-  module(module const&) = delete; // registered members would be another's
+  module(module const&) = delete; // a copy would point to the parameters of the original
   module& operator=(module const&) = delete;
 
-  /// Every parameter with its full name, parts included, in the order of registration.
+  /// Returns every parameter with its full name, those of submodules included, in the order of registration.
   template <class T = tensor>
   parameter_dict named_parameters() const {
     dependent<parameter_dict, T> r;
@@ -57,9 +57,10 @@ private:
   std::vector<std::pair<std::string, module*>> parts_;
 };
 
-/// Calls `m(x...)` with other tensors in place of its parameters, which are back afterwards, exceptions included
-/// (TR-21). Tied parameters follow one another unless `tie_weights` is off. A name in two dicts, one that there is none
-/// of, or two values for what is tied is `value_error`; with `strict` so is a parameter that no dict names.
+/// Calls `m(x...)` with other tensors in place of its parameters. The original parameters are restored afterwards, even
+/// if the call throws. Tied parameters are replaced together unless `tie_weights` is false. Throws `value_error` if a
+/// name occurs in two dictionaries, if there is no such parameter, or if tied parameters receive different values. With
+/// `strict`, a parameter that no dictionary names also throws `value_error`.
 template <class M, class... X>
 auto functional_call(M& m, std::vector<parameter_dict> const& dicts, bool strict, bool tie_weights, X const&... x) {
   static_assert(std::is_base_of_v<module, M>, "varve: functional_call: the structure must derive from module");
@@ -111,8 +112,9 @@ auto functional_call(M& m, parameter_dict const& parameters, X const&... x) {
   return functional_call(m, std::vector<dependent<parameter_dict, M>>{parameters}, false, true, x...);
 }
 
-/// Parameters of several modules of one structure, stacked along a new dimension in front: what `vmap` of
-/// `functional_call` runs as an ensemble (TR-22). Leaves that require grad stay such.
+/// Returns the parameters of several modules of the same structure, stacked along a new first dimension, so that `vmap`
+/// of `functional_call` can run them as an ensemble. A parameter that is a leaf requiring grad in every model stays
+/// one. Throws `value_error` if there is no model or if the parameter names differ.
 template <class M, class T = tensor>
 parameter_dict stack_module_state(std::vector<M*> const& models) {
   if (models.empty()) refuse::with<value_error>("varve: stack_module_state: at least one model is needed");

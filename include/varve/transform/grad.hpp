@@ -5,14 +5,14 @@
 
 namespace varve {
 
-/// Which arguments to differentiate: `grad(f, argnums<0, 2>)`. Negative numbers count from the last.
+/// The arguments to differentiate, as in `grad(f, argnums<0, 2>)`. Negative numbers count from the last argument.
 template <int... A>
 struct argnums_t {};
 template <int... A>
 inline constexpr argnums_t<A...> argnums{};
 
-/// The function returns the pair (value, anything else): `grad(f, has_aux)` gives (gradient, anything else),
-/// `value_and_grad(f, has_aux)` ((value, anything else), gradient).
+/// A tag for functions that return a pair (value, auxiliary data). `grad(f, has_aux)` returns (gradient, auxiliary
+/// data); `value_and_grad(f, has_aux)` returns ((value, auxiliary data), gradient).
 struct has_aux_t {};
 inline constexpr has_aux_t has_aux{};
 
@@ -30,7 +30,7 @@ constexpr bool argnums_are_valid() {
 }
 } // namespace detail
 
-/// The function object of `grad` and `value_and_grad`.
+/// The function object that `grad` and `value_and_grad` return.
 template <bool WithValue, bool Aux, class F, int... A>
 struct grad_function {
   [[no_unique_address]] F f;
@@ -88,10 +88,11 @@ private:
   }
 };
 
-/// `grad(f)(x...)`: derivatives of a scalar function by reverse mode with respect to argument 0, or to `grad<0, 2>(f)`
-/// / `grad(f, argnums<0, 2>)` as a tuple. Arguments may be trees (`std::tuple`, `std::pair`, `std::array`); unrelated
-/// arguments get zeros. An argument without a floating value is refused. Nests to any order. Cost: a small multiple of
-/// f. TR-12..14.
+/// Returns the gradient of a scalar function as a function: `grad(f)(x...)` is the derivative with respect to argument
+/// 0, by reverse mode. `grad<0, 2>(f)` and `grad(f, argnums<0, 2>)` compute a tuple of derivatives with respect to
+/// these arguments. Arguments may be trees (`std::tuple`, `std::pair`, `std::array`). An argument that does not affect
+/// the result gets zeros; one without a floating value is refused. Calls nest to any order. The cost is a small
+/// multiple of that of f.
 template <int... A, class F>
 constexpr auto grad(F f) {
   if constexpr (sizeof...(A) == 0) return grad_function<false, false, F, 0>{f};
@@ -108,7 +109,7 @@ constexpr auto grad(F f, has_aux_t) {
   else return grad_function<false, true, F, A...>{f};
 }
 
-/// As `grad`, but gives the pair (value, gradient).
+/// Returns a function like `grad(f)` that returns the pair (value, gradient).
 template <int... A, class F>
 constexpr auto value_and_grad(F f) {
   if constexpr (sizeof...(A) == 0) return grad_function<true, false, F, 0>{f};

@@ -11,7 +11,7 @@
 namespace varve {
 
 namespace detail {
-/// The unit vectors of a value's space: shape [numel, shape...].
+/// Returns the unit vectors of a value's space, in shape [numel, shape...].
 template <value X>
 constexpr auto basis(X const& x) {
   auto const sizes = shape_of(x);
@@ -35,7 +35,7 @@ inline constexpr auto concat = [](dims const& a, dims const& b) {
   for (int k = 0; k < b.n; ++k) r.push_back(b[k]);
   return r;
 };
-/// Refuses complex values, whose derivatives are no matrices of complex numbers.
+/// Refuses complex values, whose derivatives are not matrices of complex numbers.
 template <class X>
 constexpr void needs_real_tree(char const* transform, X const& x) {
   tree_for_each(
@@ -45,7 +45,7 @@ constexpr void needs_real_tree(char const* transform, X const& x) {
       },
       x);
 }
-/// Tangents along the unit vectors of x, stacked last, as Jacobians.
+/// Reshapes tangents along the unit vectors of x, stacked last, to Jacobians.
 template <class Y, class X>
 constexpr auto as_columns(Y const& tangents, X const& x) {
   return tree_map(
@@ -55,7 +55,8 @@ constexpr auto as_columns(Y const& tangents, X const& x) {
       },
       tangents);
 }
-/// f of x..., of which the argument K is v: for derivatives by it.
+/// The function `(v, x...)` that calls f with v in place of argument K. It serves derivatives with respect to that
+/// argument.
 template <class F, int K>
 struct with_argument {
   [[no_unique_address]] F f;
@@ -74,7 +75,8 @@ template <class F, int K>
 constexpr auto captures_of(with_argument<F, K> const& f) {
   return captures_of(f.f);
 }
-/// The Jacobians of f by its arguments A, each by what `make` makes of a function of that argument and all.
+/// The Jacobians of f with respect to the arguments A. `Make` turns a function of one argument and all arguments into
+/// its Jacobian.
 template <class F, class Make, int... A>
 struct jacobians {
   [[no_unique_address]] F f;
@@ -96,8 +98,9 @@ private:
 };
 } // namespace detail
 
-/// `jacfwd(f)(x, rest...)`: the Jacobian by forward mode, shape [result..., x...]: `vmap` of `jvp` over unit vectors.
-/// One pass per element of x. `jacfwd(f, randomness::same)` says what random operators do, as for `vmap`. TR-19.
+/// The function object that `jacfwd` returns: `jacfwd(f)(x, rest...)` computes the Jacobian by forward mode, in shape
+/// [result..., x...]. It is `vmap` of `jvp` over unit vectors: one pass per element of x. `jacfwd(f, randomness::same)`
+/// sets what random operators do, as for `vmap`.
 template <class F, random_policy R = random_policy::error>
 struct jacfwd_function {
   [[no_unique_address]] F f;
@@ -108,7 +111,7 @@ struct jacfwd_function {
       return jvp(closure(along, known, r...), std::tuple(at), std::tuple(e)).second;
     };
     if constexpr (!detail::require_derivative<X>()) {
-      return none; // nothing more is instantiated after the message
+      return none; // instantiate nothing more after the message
     } else if constexpr (detail::memory_ref<X>) {
       return (*this)(detail::viewed(x), rest...);
     } else {
@@ -124,7 +127,8 @@ template <random_policy R = random_policy::error, class F>
 constexpr auto jacfwd(F f, randomness_t<R> = {}) {
   return jacfwd_function<F, R>{f};
 }
-/// `jacfwd<1>(f)(x...)` by another argument than the first, `jacfwd<0, 2>(f)` by several: a tuple.
+/// Returns the Jacobian by other arguments than the first: `jacfwd<1>(f)(x...)` by argument 1, `jacfwd<0, 2>(f)(x...)`
+/// by two arguments, as a tuple.
 template <int... A, class F>
   requires(sizeof...(A) > 0)
 constexpr auto jacfwd(F f) {
@@ -132,8 +136,8 @@ constexpr auto jacfwd(F f) {
   return detail::jacobians<F, decltype(make), A...>{f};
 }
 
-/// `jacrev(f)(x, rest...)`: the same Jacobian by reverse mode: `vmap` of the pullback over unit vectors of the result.
-/// One pass per element of the result. TR-18.
+/// The function object that `jacrev` returns: `jacrev(f)(x, rest...)` computes the same Jacobian as `jacfwd`, by
+/// reverse mode. It is `vmap` of the pullback over unit vectors of the result: one pass per element of the result.
 template <class F>
 struct jacrev_function {
   [[no_unique_address]] F f;
@@ -156,7 +160,7 @@ private:
     auto const rows = vmap([&](tensor const& e) { return std::get<0>(run.second(e)); })(detail::basis(y));
     return detail::reshape_to(rows, on_dims(detail::concat, shape_of(y), shape_of(x)));
   }
-  /// Static tapes know the types of their cotangents when they record, hence the recording inside the mapped function.
+  /// Records inside the mapped function, because static tapes must know the types of their cotangents when they record.
   template <class X, class... R>
   constexpr auto recorded_for_each_row(X const& x, R const&... rest) const {
     auto const y = f(x, rest...);
@@ -174,7 +178,7 @@ constexpr auto jacrev(F f) {
   return jacrev_function<F>{f};
 }
 
-/// `jacrev<1>(f)(x...)`, `jacrev<0, 2>(f)`: as of `jacfwd`.
+/// Returns the Jacobian by chosen arguments, as `jacfwd` does: `jacrev<1>(f)(x...)`, `jacrev<0, 2>(f)(x...)`.
 template <int... A, class F>
   requires(sizeof...(A) > 0)
 constexpr auto jacrev(F f) {
@@ -182,8 +186,9 @@ constexpr auto jacrev(F f) {
   return detail::jacobians<F, decltype(make), A...>{f};
 }
 
-/// `jacobian(f)(x, rest...)`: the same by the mode of fewer passes, `jacrev` where the result has fewer elements than
-/// x, else `jacfwd`. On tensors f is called once more, which tells how many.
+/// The function object that `jacobian` returns: `jacobian(f)(x, rest...)` computes the Jacobian by the mode that needs
+/// fewer passes: `jacrev` if the result has fewer elements than x, else `jacfwd`. If a shape is known only at run time,
+/// as for tensors, f is called once more to find the size of its result.
 template <class F>
 struct jacobian_function {
   [[no_unique_address]] F f;
@@ -207,7 +212,8 @@ template <class F>
 constexpr auto jacobian(F f) {
   return jacobian_function<F>{f};
 }
-/// `jacobian<1>(f)(x...)`, `jacobian<0, 2>(f)`: as of `jacfwd`; each argument by the mode that is best for it.
+/// Returns the Jacobian by chosen arguments, as `jacfwd` does: `jacobian<1>(f)(x...)`, `jacobian<0, 2>(f)(x...)`. The
+/// mode is chosen for each argument separately.
 template <int... A, class F>
   requires(sizeof...(A) > 0)
 constexpr auto jacobian(F f) {
@@ -215,7 +221,8 @@ constexpr auto jacobian(F f) {
   return detail::jacobians<F, decltype(make), A...>{f};
 }
 
-/// `hessian(f)(x, rest...)`: second derivatives of a function of x, `jacfwd(jacrev(f))`, shape [result..., x..., x...].
+/// Returns `jacfwd(jacrev(f))`: `hessian(f)(x, rest...)` computes the second derivatives with respect to x, in shape
+/// [result..., x..., x...].
 template <class F>
 constexpr auto hessian(F f) {
   return jacfwd(jacrev(f));

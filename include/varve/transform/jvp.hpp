@@ -5,13 +5,13 @@
 namespace varve {
 
 namespace detail {
-/// A static value beside one of a trace, as a constant of that.
+/// Returns x, as a constant of the trace if y belongs to a trace and x is a static value outside of it.
 template <class X, class Y>
 constexpr auto in_world_of(X const& x, Y const& y) {
   if constexpr (traced_value<Y> && value<X> && !traced_value<X>) return as_traced(x, y);
   else return x;
 }
-/// Arguments with tangents at a static level.
+/// Forward mode at a static level: pairs arguments with their tangents.
 template <int N, class Tag>
 struct static_forward_scope {
   using interpreter = jvp_interpreter<static_level<N, Tag>>;
@@ -68,13 +68,13 @@ constexpr auto forward_scope() {
 }
 } // namespace detail
 
-/// Asks `jvp` to refuse results that do not depend on the arguments.
+/// A tag that makes `jvp` refuse results that do not depend on the arguments.
 inline constexpr struct strict_t {
 } strict{};
 
-/// `jvp(f, std::tuple{x...}, std::tuple{dx...})`: the pair (f(x...), derivative along dx...) by forward mode, in one
-/// run. Results may be trees; a result that does not depend on the arguments has tangent zeros, or is refused with
-/// `strict` behind the tangents (`value_error`). TR-17.
+/// Returns the pair (f(x...), derivative along dx...) by forward mode, in one run: `jvp(f, std::tuple{x...},
+/// std::tuple{dx...})`. Results may be trees. A result that does not depend on the arguments has zeros as its tangent.
+/// With `strict` as the last argument such a result throws `value_error`.
 template <class F, class... P, class... T, class Strict = none_t>
 constexpr auto jvp(F f, std::tuple<P...> const& primals, std::tuple<T...> const& tangents, Strict const& = {}) {
   static_assert(sizeof...(P) == sizeof...(T) && sizeof...(P) > 0,

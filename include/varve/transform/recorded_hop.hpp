@@ -8,18 +8,18 @@
 #include <memory>
 
 /// @file
-/// Calls with functions in the recorded graph of eager autograd, where a mode below it takes such calls whole: the
-/// functional mode, and traces.
+/// Calls with functions (such as `cond`) in the recorded graph of eager autograd, where a mode below autograd processes
+/// such calls as a whole: the functional mode and traces.
 namespace varve::detail {
 
-/// The gradient of such a call: that of a level of `grad`, which has recorded it.
+/// The backward function of such a call: it pulls back through the level of `grad` that recorded the call.
 template <class T>
 struct recorded_hop_pull {
   std::shared_ptr<dynamic_reverse_scope<>> scope;
-  boxed_args operands, results; // values of the level
-  std::vector<char> passed;     // results that were recorded below, by what the functions capture
+  boxed_args operands, results; // values at the level
+  std::vector<char> passed;     // results that were also recorded below the level, through captures of the functions
   char const* name;
-  std::vector<edge> of{}; // the operands
+  std::vector<edge> of{}; // the edges of the operands
 
   boxed_args operator()(boxed_args const& g, bool const*) const {
     boxed_args floating, cotangents, r;
@@ -37,7 +37,7 @@ struct recorded_hop_pull {
   static constexpr bool released = true;
 
 private:
-  /// The level took the operands for constants below it: a gradient says so to who differentiates it by them.
+  /// Returns g with a node that refuses to be differentiated by the operands: the level treated them as constants.
   T once(T const& g) const {
     T const r = g.alias();
     std::vector<edge> edges(1, g.has_history() ? edge(eager_history(g)) : edge());
@@ -59,15 +59,15 @@ private:
   }
 };
 
-/// The value by a handle that has no history; a trace knows it as what it is.
+/// Returns an alias of t without history. A trace that is recording treats it as the same value as t.
 template <class T>
 T without_history(T const& t) {
   T const r = t.alias();
   if (watches_renames) watches_renames->shared(*watches_renames, t, r);
   return r;
 }
-/// Calls it on values of a level, to which its gradient is left, with no history of theirs but the level's. What the
-/// functions capture is recorded by the call that the level makes of it: its node is behind this one.
+/// Runs the call on operands tracked by a `grad` level, which supplies its gradient; their own history is left out.
+/// What the functions capture is recorded by the call that this level makes; that node becomes an input of this one.
 template <class T>
 boxed_args record_hop(boxed_hop const& op, boxed_args const& x) {
   auto const scope = std::make_shared<dynamic_reverse_scope<>>();
@@ -80,7 +80,7 @@ boxed_args record_hop(boxed_hop const& op, boxed_args const& x) {
     tracked.push_back(needs ? in[in.size() - 1] : T());
   }
   boxed_args const y = scope->run([&] { return op(in); });
-  boxed_args values; // one by one: trees of boxed values are known above this layer
+  boxed_args values; // one by one: trees of boxed values are known only above this layer
   for (auto const& t : y) values.push_back(scope->primal(static_cast<T const&>(t)));
   recorded_hop_pull<T> pull{scope,     tracked, y, std::vector<char>(static_cast<std::size_t>(y.size()), 0),
                             op.name(), edges};
@@ -98,7 +98,7 @@ boxed_args record_hop(boxed_hop const& op, boxed_args const& x) {
     bool const recorded = values[k].defined() && has_derivatives(values[k].dtype()) &&
                           (by_operands || passed[static_cast<std::size_t>(k)]);
     T v = recorded ? T(values[k].alias()) : T(values[k]);
-    for (int i = 0; recorded && i < x.size() && !v.base().defined(); ++i) // as `dynamic_level::tied`
+    for (int i = 0; recorded && i < x.size() && !v.base().defined(); ++i) // as `dynamic_level::tied` does
       if (x[i].defined() && !x[i].is_wrapped() && v.shares_storage(x[i]))
         v.set_base(x[i].base().defined() ? x[i].base() : x[i], view_origin::function);
     if (recorded) v.set_history(edge(n.to(), static_cast<std::uint32_t>(k)));
@@ -106,7 +106,7 @@ boxed_args record_hop(boxed_hop const& op, boxed_args const& x) {
   }
   return r;
 }
-/// From now on calls are recorded so.
+/// Installs `record_hop` for all later calls.
 template <class T = tensor>
 void record_hops() {
   records_hops.store(&record_hop<T>, std::memory_order_release);

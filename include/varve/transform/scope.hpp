@@ -6,21 +6,24 @@
 
 namespace varve {
 
-/// Is one of these arguments, or a leaf of one, a dynamic value? Then a transform uses the run-time stack.
+/// True if one of these arguments, or a leaf of one, is a dynamic value and all are at level 0. A transform then uses
+/// the run-time stack.
 template <class... X>
 concept any_dynamic = (detail::tree_is_dynamic<X>() || ...) && ((detail::leaf_level<X>() == 0) && ...);
 
 namespace detail {
 template <int N, class Y>
-inline constexpr bool leaves = level_of<Y> <= N; // a name, so that no compiler explains the comparison
-/// Checks what leaves a static transform of level N.
+// a named variable, so that compilers do not explain the comparison in their message
+inline constexpr bool leaves = level_of<Y> <= N;
+/// Checks that a value leaving a static transform of level N belongs to no later level.
 template <int N, class Y>
 constexpr void check_exit() {
   static_assert(leaves<N, Y>, "varve: the result is seen through a later level than the transform's own (perturbation "
                               "confusion through a capture); "
                               "pass the outer value as an argument or through closure(f, captured...)");
 }
-/// A value of the trace that some arguments or declared captures belong to; `none` when none does.
+/// Returns a value of the trace to which some arguments or declared captures belong, or `none` if there is no such
+/// trace.
 template <class V, class... R>
 constexpr auto first_traced(V const& v, R const&... r) {
   if constexpr (traced_value<V>) return base_value(v);
@@ -34,10 +37,11 @@ constexpr auto traced_among([[maybe_unused]] F const& f, [[maybe_unused]] X cons
   else return none;
 }
 template <class V, int N>
-concept leaf_at_level = value<V> && at_level<V, N>; // a concept, since of a tree the second is not asked
+// a concept, so that the second condition is not evaluated for trees
+concept leaf_at_level = value<V> && at_level<V, N>;
 template <class V>
 concept differentiable_leaf = value<V> && !static_and_not_floating<V>();
-/// Has an argument, a value or a tree, something to differentiate?
+/// True if an argument, which is a value or a tree, contains something to differentiate.
 template <class X>
 consteval bool has_derivative() {
   if constexpr (memory_ref<X>) return true;
@@ -47,7 +51,7 @@ consteval bool has_derivative() {
     }(std::type_identity<elements_of<X>>{});
   else return differentiable_leaf<X>;
 }
-/// Refuses an argument that a transform cannot differentiate; says whether it can.
+/// Refuses an argument that a transform cannot differentiate. Returns whether it can.
 template <class X>
 consteval bool require_derivative() {
   if constexpr (!has_derivative<X>()) {
@@ -66,7 +70,7 @@ consteval bool require_derivative() {
 }
 } // namespace detail
 
-/// One run of reverse mode on static values: a tape, and the level its values are seen at.
+/// One run of reverse mode on static values: a tape and the level at which its values are seen.
 template <class F, class... X>
 class static_reverse_scope {
 public:
@@ -90,12 +94,12 @@ public:
           t);
   }
   template <class T>
-  constexpr void give(T const&) const {} // nothing static is written into
+  constexpr void give(T const&) const {} // static values are never written into
   template <class Body>
   constexpr auto run(Body const& body) {
     return body();
   }
-  /// Value of a result below this level.
+  /// Returns the values of the results below this level.
   template <class Y>
   constexpr auto primal(Y const& t) const {
     return tree_map(
@@ -124,7 +128,7 @@ public:
       tape_.pull();
     }
   }
-  /// Pulls a tree of cotangents of the results.
+  /// Pulls back a tree of cotangents of the results.
   template <class Y, class G>
   constexpr void backward(Y const& t, G const& g) {
     tape_.clear();
@@ -136,7 +140,7 @@ public:
         t, g);
     tape_.pull();
   }
-  /// Pulls cotangents of those leaves that are used. `t` and `g` are of one structure.
+  /// Pulls back cotangents of the leaves that are used. `t` and `g` must have the same structure.
   template <class Y, class G>
   constexpr void backward(Y const& t, G const& g, detail::used_results const& used) {
     tape_.clear();
@@ -146,7 +150,7 @@ public:
     seed_leaves(tree_leaves(t), tree_leaves(g), std::make_index_sequence<detail::leaf_count<Y>()>{});
     tape_.pull();
   }
-  /// The collected cotangents of a tracked tree; zeros where nothing arrived.
+  /// Returns the collected cotangents of a tracked tree, with zeros where none arrived.
   template <class T>
   constexpr auto gradient(T const& t) const {
     if constexpr (detail::leaf_at_level<T, level>) {
@@ -166,7 +170,7 @@ public:
           t);
   }
 
-  /// For which leaves of a tracked tree one arrived.
+  /// Returns for which leaves of a tracked tree a cotangent arrived.
   template <class T>
   constexpr detail::used_results reached(T const& t) const {
     detail::used_results r;
@@ -183,8 +187,8 @@ public:
 
 private:
   using like = decltype(detail::traced_among(std::declval<F const&>(), std::declval<X const&>()...));
-  /// A leaf of the tape. Beside values of a trace static ones become its constants: their cotangents are values of the
-  /// trace.
+  /// Records a leaf on the tape. If some arguments belong to a trace, static values become constants of that trace, so
+  /// that their cotangents are values of the trace too.
   template <class V>
   constexpr auto track_leaf(V const& v) {
     if constexpr (!is_none<like> && !traced_value<V>)
@@ -218,7 +222,8 @@ private:
   [[no_unique_address]] like like_;
 };
 
-/// Opens reverse mode for a function and its arguments, in the world their types choose.
+/// Opens reverse mode for a function and its arguments: on tensors if an argument is a dynamic value, else on static
+/// values.
 template <class F, class... X>
 constexpr auto reverse_scope([[maybe_unused]] F const& f, [[maybe_unused]] X const&... x) {
   if constexpr (any_dynamic<X...>) return dynamic_reverse_scope<>();

@@ -5,7 +5,7 @@
 namespace varve {
 
 namespace detail {
-/// Owns a pointer; usable in constant expressions.
+/// Owns a pointer. It can be used in constant expressions.
 template <class T>
 class owned {
 public:
@@ -27,7 +27,7 @@ constexpr auto* new_reverse_scope([[maybe_unused]] F const& f, [[maybe_unused]] 
 } // namespace detail
 
 namespace detail {
-/// Refuses a function none of whose results has a derivative.
+/// Refuses a function if none of its results has a derivative.
 template <class Y>
 constexpr void require_floating_result(Y const& y) {
   if constexpr (tree_is_dynamic<Y>()) {
@@ -48,8 +48,8 @@ constexpr void require_floating_result(Y const& y) {
 }
 } // namespace detail
 
-/// The second result of `vjp`: maps cotangents of the results to a tuple of cotangents of the arguments. May be called
-/// many times.
+/// The second result of `vjp`. It maps cotangents of the results to a tuple of cotangents of the arguments and may be
+/// called many times.
 template <class Scope, class In, class Y>
 struct pullback {
   detail::owned<Scope> scope;
@@ -60,19 +60,19 @@ struct pullback {
     scope->backward(y, g);
     return scope->gradient(in);
   }
-  /// Pulls cotangents of the leaves of the result that are used: of the others there is none.
+  /// Pulls back cotangents of the leaves of the result that are marked as used. Other leaves get no cotangent.
   template <class G>
   constexpr auto operator()(G const& g, detail::used_results const& used) const {
     scope->backward(y, g, used);
     return scope->gradient(in);
   }
-  /// Which arguments had a cotangent in the last call.
+  /// Returns which arguments received a cotangent in the last call.
   constexpr detail::used_results reached() const { return scope->reached(in); }
 };
 
-/// `auto [y, pull] = vjp(f, x...)`: the value of f and its pullback; `pull(g)` is a tuple with one cotangent per
-/// argument, `g` a tree like the result; of one that is not floating it is `none`.
-/// A function without a floating result is refused. TR-15.
+/// Returns the value of f and its pullback, by reverse mode: `auto [y, pull] = vjp(f, x...)`. `pull(g)` returns a tuple
+/// with one cotangent per argument; `g` is a tree with the structure of the result. The cotangent of an argument that
+/// is not floating is `none`. Refuses a function without a floating result.
 template <class F, class... X>
 constexpr auto vjp(F f, X const&... x) {
   static_assert((detail::has_derivative<X>() || ...),

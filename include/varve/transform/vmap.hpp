@@ -5,13 +5,13 @@
 
 namespace varve {
 
-/// Which dimension of each argument is mapped: `in_dims<none, 0, 1>`; one entry serves all arguments. Negative numbers
-/// count from the last dimension.
+/// The dimension of each argument that is mapped, as in `in_dims<none, 0, 1>`. A single entry serves all arguments.
+/// Negative numbers count from the last dimension.
 template <auto... D>
 struct in_dims_t {};
 template <auto... D>
 inline constexpr in_dims_t<D...> in_dims{};
-/// Where the mapped dimension of each result goes; one entry serves all results.
+/// The dimension of each result at which the mapped dimension appears. A single entry serves all results.
 template <auto... D>
 struct out_dims_t {};
 template <auto... D>
@@ -42,14 +42,14 @@ inline constexpr auto already_ordered = [](dims const& p) {
     if (p[k] != k) return dims{0};
   return dims{1};
 };
-/// Permutes unless the order is there already.
+/// Permutes unless the dimensions are already in that order.
 inline constexpr auto permute_to = [](auto const& x, auto const& p) {
   return choose(
       same_fact(on_dims(already_ordered, p), ints<1>{}), identity, [&](auto const& v) { return permute(v, p); }, x);
 };
 inline constexpr auto first_size = [](dims const& s) { return dims{s[0]}; };
 
-/// Sizes of the mapped dimensions of one argument, as a tuple of facts.
+/// Returns the sizes of the mapped dimensions of one argument, as a tuple of facts.
 template <auto D, class T>
 constexpr auto mapped_sizes(T const& t) {
   if constexpr (is_none<decltype(D)>) {
@@ -81,14 +81,14 @@ constexpr auto mapped_sizes(T const& t) {
     return std::make_tuple(on_dims(size, shape_of(t), ints<D>{}));
   }
 }
-/// Has an argument a dimension that can be mapped, as far as its type tells?
+/// False if the type of an argument shows that it has no dimension to map.
 template <auto D, class T>
 inline constexpr bool has_dimension = true;
 template <auto D, value T>
   requires(!is_none<decltype(D)>)
 inline constexpr bool has_dimension<D, T> =
     !std::is_same_v<std::remove_cvref_t<decltype(shape_of(std::declval<T const&>()))>, ints<>>;
-/// Are the mapped sizes equal, as far as they are known to the compiler?
+/// True unless the compiler knows that the mapped sizes differ.
 template <class S>
 inline constexpr bool sizes_agree = false;
 template <class N, class... M>
@@ -108,7 +108,7 @@ constexpr auto common_size(std::tuple<N, M...> const& sizes) {
   }
 }
 
-/// Mapped arguments at a static level.
+/// The scope of `vmap` on static values: arguments mapped at a static level.
 template <int N, class Tag, class Size>
 struct static_batch_scope {
   using interpreter = vmap_interpreter<static_level<N, Tag>, Size>;
@@ -148,7 +148,7 @@ constexpr auto map_tree(Scope const& scope, T const& t) {
     return tree_map(
         [&](auto const& v) { return scope.map(permute_to(plain(v), on_dims(to_front, shape_of(v), ints<D>{}))); }, t);
 }
-/// What is the same in every lane.
+/// Returns a value that is the same in every lane, repeated n times.
 template <class V, class N>
 constexpr auto repeated(V const& v, N const& n) {
   if constexpr (number<V> && !is_ints<N>)
@@ -176,7 +176,7 @@ constexpr auto collect(Scope const& scope, Y const& y) {
     return permute_to(front, on_dims(from_front, shape_of(front), ints<D>{}));
   }
 }
-/// One dimension serves all results, else there is one for each.
+/// True if out_dims has one entry, which serves all results, or one entry per result.
 template <std::size_t Dims, class Y>
 consteval bool counts_results() {
   if constexpr (Dims == 1) {
@@ -193,7 +193,7 @@ consteval bool counts_results() {
 template <auto... D, class Scope, class Y>
 constexpr auto collect_tree(Scope const& scope, Y const& y) {
   if constexpr (!counts_results<sizeof...(D), Y>()) {
-    return none; // nothing more is instantiated after the message
+    return none; // instantiate nothing more after the message
   } else if constexpr (is_tree_node<Y> && !tuple_node<Y>) {
     return tree_map([&](auto const& v) { return collect<dim_at<0, D...>()>(scope, v); }, y);
   } else if constexpr (is_tree_node<Y>) {
@@ -206,7 +206,7 @@ constexpr auto collect_tree(Scope const& scope, Y const& y) {
 }
 } // namespace detail
 
-/// The function object of `vmap`.
+/// The function object that `vmap` returns.
 template <class F, class In, class Out, random_policy R = random_policy::error>
 struct vmap_function;
 template <class F, auto... In, auto... Out, random_policy R>
@@ -244,14 +244,15 @@ private:
       auto const y = scope.run([&] { return detail::call_with(f, in, std::index_sequence<K...>{}); });
       return detail::collect_tree<Out...>(scope, y);
     } else {
-      return none; // nothing more is instantiated after the message
+      return none; // instantiate nothing more after the message
     }
   }
 };
 
-/// `vmap(f)(x...)`: f over slices of its arguments, as one batched program; results are stacked. Laws: equals the loop
-/// over slices. Errors: unequal mapped sizes, a result that is mapped although out_dims says none. TR-1..4. Random
-/// operators on tensors inside are refused unless `randomness` says what they do.
+/// Returns a function that maps f: `vmap(f)(x...)` applies f to slices of its arguments as one batched program and
+/// stacks the results. The result equals that of a loop over the slices. It is an error if the mapped sizes differ, or
+/// if a result is mapped although `out_dims` says none. Random operators on tensors inside f are refused unless
+/// `randomness` says what they do.
 template <class F, auto... In, auto... Out, random_policy R = random_policy::error>
 constexpr auto vmap(F f, in_dims_t<In...>, out_dims_t<Out...>, randomness_t<R> = {}) {
   return vmap_function<F, in_dims_t<In...>, out_dims_t<Out...>, R>{f};

@@ -6,20 +6,21 @@
 
 namespace varve {
 
-/// Static factories that modes see: `with(m, [](auto s, auto x) { return x + s.ones(shape<3>); }, scope(), x)`. A bare
-/// `ones<float, 3>()` has no argument whose type could carry the stack; a scope carries the modes it was handed
-/// through, the outermost first. On tensors factories need none.
+/// A source of static arrays that modes see: `with(m, [](auto s, auto x) { return x + s.ones(shape<3>); }, scope(),
+/// x)`. A bare `ones<float, 3>()` has no argument whose type could carry the stack of modes. A scope carries the modes
+/// that it was passed through, the outermost first. Factories of tensors need no scope.
 template <class... I>
 struct scope {
   [[no_unique_address]] std::tuple<I...> stack{};
 
-  /// An array of a shape filled with a number, of the number's type: an operator `full` to every mode of the scope.
+  /// Returns an array of the given shape filled with a number, in the number's dtype. Every mode of the scope sees an
+  /// operator `full`.
   template <index_t... D, number N>
   constexpr auto full(ints<D...> const& sizes, N v) const {
     return bound<full_t, ints<D...>, ints<static_cast<index_t>(dtype_of_type<N>())>>{sizes, {}, {}}(
         lift_to_all(stack, v));
   }
-  /// `zeros(shape<2, 3>, type<double>)`
+  /// Returns zeros, as in `zeros(shape<2, 3>, type<double>)`.
   template <index_t... D, index_t T = static_cast<index_t>(default_dtype)>
   constexpr auto zeros(ints<D...> const& sizes, ints<T> const& = {}) const {
     return full(sizes, type_of<static_cast<dtype>(T)>(0));
@@ -34,15 +35,15 @@ template <class T>
 inline constexpr bool is_scope = false;
 template <class... I>
 inline constexpr bool is_scope<scope<I...>> = true;
-/// The scope inside one more mode.
+/// Returns the scope as it is inside one more mode.
 template <class In, class... I>
 constexpr auto within(scope<I...> const& s, In const& in) {
   return scope<I..., In>{std::tuple_cat(s.stack, std::make_tuple(in))};
 }
 } // namespace detail
 
-/// `with(mode, f, x...)`: f(x...) with every operator on values that come from x handed to the mode first, resolved by
-/// the compiler. The mode sits above the transforms already around it and below those that f applies. On tensors it is
+/// Calls f(x...) under a mode: every operator on values that come from x is passed to the mode first. The compiler
+/// resolves this. The mode sits above the transforms already around it and below those that f applies. On tensors it is
 /// a `mode_guard` around the call.
 template <class M, class F, class... X>
   requires(sizeof...(X) > 0)
@@ -70,7 +71,7 @@ constexpr auto with(M& mode, F const& f, X const&... x) {
   }
 }
 
-/// The function object of `with(mode, f)`.
+/// The function object that `with(mode, f)` returns.
 template <class M, class F>
 struct with_function {
   M* mode;
@@ -79,14 +80,14 @@ struct with_function {
   constexpr auto operator()(X const&... x) const {
     if constexpr (sizeof...(X) > 0) {
       return with(*mode, f, x...);
-    } else { // nothing but factories of tensors can be inside
+    } else { // only factories of tensors can be inside
       mode_guard const on{*mode};
       return f();
     }
   }
 };
-/// `with(mode, f)`: f under the mode, as a function to be transformed further: `with(m1, with(m2, f))(x)`,
-/// `grad(with(m, f))(x)`. The mode must outlive it.
+/// Returns f under the mode, as a function for further transforms: `with(m1, with(m2, f))(x)` or `grad(with(m, f))(x)`.
+/// The mode must outlive the returned function.
 template <class M, class F>
 constexpr auto with(M& mode, F f) {
   return with_function<M, F>{&mode, f};

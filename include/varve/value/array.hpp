@@ -9,7 +9,7 @@ template <class T, index_t... D>
 struct array;
 
 namespace detail {
-/// What is returned of a part that is no view: const, so that nobody assigns to it.
+/// The type in which a part that is no view is returned: const, so that nobody can assign to it.
 template <class V>
 struct unassignable {
   using type = V const;
@@ -38,9 +38,9 @@ constexpr void refuse_assigned_part() {
 }
 } // namespace detail
 
-/// A row-major array of fixed shape: an aggregate usable in constant expressions. `array<float, 2, 3>{1, 2, 3, 4, 5,
-/// 6}`. `array<double>` has rank 0 and converts to and from `double`. Elements are not initialized unless braces are
-/// given.
+/// A row-major array of fixed shape: an aggregate usable in constant expressions, such as `array<float, 2, 3>{1, 2, 3,
+/// 4, 5, 6}`. `array<double>` has rank 0 and converts to and from `double`. Elements are not initialized unless braces
+/// are given.
 template <class T, index_t... D>
 struct array {
   using value_type = T;
@@ -48,8 +48,8 @@ struct array {
   T data[count > 0 ? count : 1];
 
   static constexpr index_t size() { return count; }
-  /// Element of a vector, unchecked as that of `std::array`; of tensors and of values seen through transforms it is
-  /// checked. `data[k]` is the k-th of all elements in row-major order.
+  /// Returns an element of a vector without a bounds check, as `std::array` does. (Tensors and values seen through
+  /// transforms check the index.) `data[k]` is the k-th of all elements in row-major order.
   constexpr T& operator[](index_t i)
     requires(sizeof...(D) < 2)
   {
@@ -60,7 +60,7 @@ struct array {
   {
     return data[i];
   }
-  /// A copy of a row. To write one element of a matrix: `a(1, 2) = x`.
+  /// Returns a copy of a row. To write one element of a matrix, use `a(1, 2) = x`.
   constexpr auto operator[](index_t i) const -> typename detail::row_of_array<T, D...>::type
     requires(sizeof...(D) > 1)
   {
@@ -69,7 +69,7 @@ struct array {
     for (index_t k = 0; k < R::count; ++k) r.data[k] = data[i * R::count + k];
     return r;
   }
-  /// `a[index<1>]`, `a[range<1, 3>]`, `a.at(none, ellipsis, i)`: the part that indices name, a copy (`at`).
+  /// Returns a copy of the part that indices select (`at`): `a[index<1>]`, `a[range<1, 3>]`, `a.at(none, ellipsis, i)`.
   template <class I>
     requires(!std::is_convertible_v<I const&, index_t>)
   constexpr auto operator[](I const& i) const -> detail::indexed_part<at_t, array, I> {
@@ -83,7 +83,7 @@ struct array {
   constexpr void operator=(Y const&) const&& {
     detail::refuse_assigned_part<Y>();
   }
-  /// Element by one index per dimension.
+  /// Returns an element by one index per dimension.
   template <class... I>
     requires(sizeof...(I) == sizeof...(D))
   constexpr T const& operator()(I... i) const {
@@ -121,13 +121,13 @@ struct traits<array<T, D...>> {
   static constexpr auto type(array<T, D...> const&) { return ints<static_cast<index_t>(dtype_of_type<T>())>{}; }
 };
 
-/// Is a type an `array`?
+/// True if a type is an `array`.
 template <class V>
 inline constexpr bool is_array = false;
 template <class T, index_t... D>
 inline constexpr bool is_array<array<T, D...>> = true;
 
-/// A function that makes a value may stand for it: `arange<double, 6>`.
+/// A function that makes a value is used as that value: `arange<double, 6>`.
 template <class V>
   requires(!std::is_void_v<V>)
 struct traits<V()> {
@@ -154,7 +154,7 @@ struct static_value_of<T, ints<>> {
 template <class T, class Shape>
 using static_value = typename detail::static_value_of<T, Shape>::type;
 
-/// First element of a static value.
+/// Returns a pointer to the first element of a static value.
 template <class T, index_t... D>
 constexpr T* data_of(array<T, D...>& a) {
   return a.data;
@@ -182,7 +182,7 @@ struct element<array<T, D...>> {
   using type = T;
 };
 } // namespace detail
-/// Element type of a static value.
+/// The element type of a static value.
 template <class V>
 using element_of = typename detail::element<V>::type;
 

@@ -6,21 +6,21 @@
 #include <new>
 
 /// @file
-/// Memory for the elements of tensors, aligned to 64 bytes. A thread keeps what was freed on it and hands it out again:
-/// an aligned allocation takes longer than a small operator, and large ones are pages that the system takes back and
-/// clears anew.
+/// Memory for the elements of tensors, aligned to 64 bytes. A thread keeps memory that it frees and reuses it. An
+/// aligned allocation takes longer than a small operator, and large ones are pages that the system takes back and
+/// clears again.
 namespace varve {
 
 namespace detail {
-/// Memory freed by this thread by size: four classes for each power of two, from 80 bytes to `greatest`. Trivially
-/// destructible, so that reading it needs no guard.
+/// The memory freed by this thread, by size: four classes for each power of two, from 80 bytes to `greatest`. Trivially
+/// destructible, so that access needs no guard.
 struct data_memory {
-  static constexpr std::size_t most = std::size_t{1} << 27;     // bytes kept in all
-  static constexpr std::size_t greatest = std::size_t{1} << 26; // bytes of one piece that is kept
+  static constexpr std::size_t most = std::size_t{1} << 27;     // total bytes kept
+  static constexpr std::size_t greatest = std::size_t{1} << 26; // bytes of the largest piece that is kept
   static constexpr int classes = 80;
   void* first[classes] = {};
   std::size_t bytes = 0;
-  bool adopted = false, ended = false; // its end frees all
+  bool adopted = false, ended = false; // an owner frees everything at the end of the thread
   static constexpr int class_of(std::size_t n) {
     std::size_t const last = n <= 65 ? 64 : n - 1;
     int const power = 63 - __builtin_clzll(last);
@@ -32,13 +32,13 @@ static_assert(data_memory::bytes_of(data_memory::class_of(data_memory::greatest)
               data_memory::class_of(data_memory::greatest) == data_memory::classes - 1);
 inline constinit thread_local data_memory this_thread_data{};
 
-/// Memory for `n` bytes of elements (`std::bad_alloc`); it goes back with the same `n`, on whatever thread.
+/// Returns memory for `n` bytes of elements; throws `std::bad_alloc`. Return it with the same `n`, on any thread.
 void* take_data(std::size_t n);
 void give_data(void* p, std::size_t n) noexcept;
 } // namespace detail
 
-/// Frees the memory of tensors that are gone, which the calling thread keeps for its next ones: up to 128 MiB, in
-/// pieces of up to 64 MiB. It is freed anyway when the thread ends, and when the thread finds no other memory.
+/// Frees the tensor memory that the calling thread keeps for reuse: up to 128 MiB, in pieces of up to 64 MiB. The
+/// memory is also freed when the thread ends, and when an allocation of the thread fails otherwise.
 void release_memory();
 
 } // namespace varve
@@ -56,7 +56,8 @@ VARVE_COLD VARVE_LIBRARY void adopt_data_memory() {
   (void)owner;
   this_thread_data.adopted = true;
 }
-/// Frees other pieces, the greatest first, until one of class `k` may be kept. False if there are none.
+/// Frees kept pieces of other classes, the largest first, until a piece of class `k` fits. Returns false if that is not
+/// possible.
 VARVE_COLD VARVE_LIBRARY bool make_room(int k) {
   data_memory& m = this_thread_data;
   for (int other = data_memory::classes - 1; other >= 0; --other)
@@ -69,7 +70,7 @@ VARVE_COLD VARVE_LIBRARY bool make_room(int k) {
     }
   return false;
 }
-/// Memory of the system. What this thread keeps may be what is missing.
+/// Allocates memory from the system. If that fails, frees the memory that this thread keeps and tries again.
 VARVE_NOINLINE VARVE_LIBRARY void* new_data(std::size_t n) {
   if (void* const p = ::operator new(n, std::align_val_t{64}, std::nothrow)) [[likely]]
     return p;

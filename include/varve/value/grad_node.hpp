@@ -5,39 +5,38 @@
 #include <cstdint>
 
 /// @file
-/// The graph that reverse mode records on tensors: nodes, which are recorded calls, and edges to the nodes that made
-/// their operands. One graph serves the levels of `grad` and eager autograd; `interpreter/engine.hpp` runs it.
+/// The graph that reverse mode records on tensors. Its nodes are recorded calls, and its edges lead to the nodes that
+/// made their operands. The levels of `grad` and eager autograd share one graph; `interpreter/engine.hpp` runs it.
 ///
-/// Eager autograd is `grad_interpreter<eager_level>` (`interpreter/eager.hpp`), whose values are seen as they are. What
-/// differs from a level of `grad` is where a history hangs: on the wrapper of the level, or on the tensor itself. A
-/// tensor's key set has one bit beside the keys: it, or the tensor it is a view of, may have a history. Without the bit
-/// nobody asks, and the autograd key has no kernel at all until a program asks for its first gradient
-/// (`autograd_hooks`).
+/// Eager autograd is `grad_interpreter<eager_level>` (`interpreter/eager.hpp`), whose values are not wrapped. A level
+/// of `grad` stores histories on its wrappers, eager autograd on the tensors themselves. A tensor's key set has one
+/// extra bit: the tensor, or the tensor it is a view of, may have a history. Without the bit no history is looked up.
+/// The autograd key has no kernel until a program first requests a gradient (`autograd_hooks`).
 namespace varve {
 
 class boxed_args;
 class tensor;
 struct grad_node;
 
-/// What a kind of node can do.
+/// The operations of one kind of node.
 struct grad_node_type {
-  /// Cotangents of the results to cotangents of the operands, one for each edge. `wanted(k)` tells which are asked for;
-  /// undefined ones stand for zeros.
+  /// Maps cotangents of the results to cotangents of the operands, one for each edge. `wanted(k)` is true for those
+  /// that are needed; undefined cotangents stand for zeros.
   boxed_args (*backward)(grad_node& self, boxed_args& g, bool const* wanted);
   /// Frees what was saved for the backward pass.
   void (*release)(grad_node& self);
   void (*destroy)(grad_node* self);
-  /// Name without attributes ("AddBackward0"), written into a buffer of 64 characters.
+  /// Writes the name without attributes ("AddBackward0") into a buffer of 64 characters.
   void (*name)(grad_node const& self, char* out);
-  /// Is it where gradients are collected, and no recorded call?
+  /// True if the node collects the gradient of a leaf and is no recorded call.
   bool is_leaf = false;
-  /// What was saved for the backward pass, as that would find it; null where a kind saves nothing.
+  /// Returns the values saved for the backward pass, as `backward` would read them; null if this kind saves nothing.
   boxed_args (*saved)(grad_node& self) = nullptr;
-  /// What it saved of a memory that was written since is stale: it keeps no history of that any more.
+  /// Drops the history of saved values that share memory with `written`, since a write has made them stale.
   void (*let_go)(grad_node& self, tensor const& written) = nullptr;
 };
 
-/// Where a cotangent goes: result `nr` of a node. Null for a constant. It owns a share of the node.
+/// The destination of a cotangent: result `nr` of a node. Null for a constant. An edge shares ownership of its node.
 class edge {
 public:
   constexpr edge() noexcept = default;
@@ -55,16 +54,16 @@ public:
   grad_node* to() const noexcept { return to_; }
   std::uint32_t nr() const noexcept { return nr_; }
   explicit operator bool() const noexcept { return to_; }
-  /// An edge that takes over a share.
+  /// Returns an edge that takes over an existing reference to the node.
   static edge taking(grad_node* to, std::uint32_t nr) noexcept {
     edge e;
     e.to_ = to;
     e.nr_ = nr;
     return e;
   }
-  /// Becomes the same as another; it is null.
+  /// Makes this null edge equal to another edge.
   void join(edge const& o) noexcept;
-  /// Gives up the share without ending it: it is the caller's.
+  /// Releases the reference to the node without dropping it; the caller owns it afterwards.
   grad_node* release() noexcept {
     auto* const t = to_;
     to_ = nullptr;
@@ -77,38 +76,38 @@ private:
   std::uint32_t nr_ = 0;
 };
 
-/// What is attached to a node: hooks, retained gradients, the call that made it.
+/// Data attached to a node: hooks, retained gradients, the call that made it.
 struct grad_node_extra {
   virtual ~grad_node_extra() = default;
-  /// In the order of a run (AG-9): hooks of the results and retained gradients; the node's pre-hooks; after the node
-  /// its post-hooks.
+  /// Run hooks, in this order when the node runs: `arrived` those of the results, and retained gradients; `before` the
+  /// node's pre-hooks; `after` its post-hooks.
   virtual void arrived(grad_node&, boxed_args& g) = 0;
   virtual void before(grad_node&, boxed_args& g) = 0;
   virtual void after(grad_node&, boxed_args& out, boxed_args const& g) = 0;
-  /// Gives up the gradient of a result that was to be retained; was it?
+  /// Stops retaining the gradient of a result. Returns true if it was retained.
   virtual bool release_retained(std::uint32_t nr) = 0;
-  /// That gradient; null when it is not retained.
+  /// Returns the retained gradient of a result; null if it is not retained.
   virtual tensor const* retained_at(std::uint32_t nr) const = 0;
-  /// The call that recorded the node, for messages; empty when nobody asked for it.
+  /// Returns the call that recorded the node, for messages; empty if calls were not noted.
   virtual char const* call() const = 0;
 };
 
-/// One recorded call (`grad_fn`), counted by those who refer to it. `next` are the edges of its operands.
+/// One recorded call (`grad_fn`), reference-counted. `next` are the edges of its operands.
 struct grad_node {
   detail::reference_count refs;
   std::uint16_t count = 0;
-  /// Number of results, that is of cotangents it takes.
+  /// The number of results, which is the number of cotangents that the node takes.
   std::uint16_t results = 1;
   grad_node_type const* type;
   edge* next = nullptr;
-  /// Nodes of a thread are numbered as they are made: the engine runs later ones first (AG-5). While the node is being
-  /// freed: the next one to be.
+  /// The number of the node in the order in which its thread recorded nodes; the engine runs later nodes first. While
+  /// the node is being freed, this is the address of the next node to free.
   std::uint64_t sequence = 0;
-  /// Where the engine's run keeps it.
+  /// A mark that the engine uses during a run.
   std::atomic<std::uint32_t> mark{0};
-  /// A second backward pass is refused: what it needs was freed (AG-4).
+  /// True if the saved values were freed; a second backward pass is then refused.
   bool released = false;
-  /// Hooks, retained gradients, metadata; null as a rule.
+  /// Hooks, retained gradients and metadata; normally null.
   grad_node_extra* extra = nullptr;
 
   explicit grad_node(grad_node_type const* t) : type(t) {}
@@ -121,7 +120,7 @@ inline constinit thread_local grad_node* dying_nodes = nullptr;
 inline constinit thread_local bool nodes_are_dying = false;
 inline void drop_extra(grad_node_extra* e) { delete e; }
 
-/// Gives a share back. A chain of any length is freed without recursion.
+/// Drops a node without recursion, so that chains of any length can be freed.
 VARVE_NOINLINE inline void free_nodes(grad_node* n) {
   n->sequence = reinterpret_cast<std::uintptr_t>(dying_nodes);
   dying_nodes = n;

@@ -7,7 +7,7 @@
 
 namespace varve::detail {
 
-/// A number in a list of literals, of which one that is floating makes all floating: `tensor({0.5, -1, 2})`.
+/// A number in a list of literals. If one of them is floating-point, all are: `tensor({0.5, -1, 2})`.
 struct literal {
   double as_double = 0;
   std::int64_t as_integer = 0;

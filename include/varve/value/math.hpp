@@ -3,9 +3,10 @@
 #include <varve/value/traits.hpp>
 
 /// @file
-/// Mathematics as C++ writes it: `using std::sin; sin(x)` finds varve's functions for values seen through transforms,
-/// traced values and tensors, by argument-dependent lookup, and std's for numbers. Such a text serves numbers and
-/// values alike, as with Ceres and autodiff. (In a namespace of its own: in `varve` these are names of objects.)
+/// Mathematical functions under their C++ names. `using std::sin; sin(x)` calls varve's function for tensors, traced
+/// values and values seen through transforms, by argument-dependent lookup, and `std::sin` for numbers. The same text
+/// thus works for numbers and values, as with Ceres and autodiff. The functions have their own namespace, because in
+/// `varve` the same names are function objects.
 namespace varve {
 
 struct abs_t;
@@ -51,10 +52,10 @@ struct fmod_t;
 struct remainder_t;
 
 namespace math {
-/// A base, or a base of an argument, of types whose mathematics is here.
+/// A base class of types, or of one of their template arguments, for which the functions of this namespace are found.
 struct functions {};
 
-/// A function of a header beside the umbrella.
+/// Calls a function whose header varve.hpp does not include.
 template <class Tag, class... X>
 constexpr auto special(X const&... x) {
   using T = dependent<Tag, X...>;
@@ -232,7 +233,7 @@ template <value X, value Y>
 constexpr auto(min)(X const& x, Y const& y) {
   return dependent<minimum_t, X>{}(x, y);
 }
-/// Of one type: better than `std::max`, where both are found.
+/// Returns the elementwise maximum. This overload for arguments of one type is more specialized than `std::max`.
 template <varve_value X>
 constexpr auto(max)(X const& x, X const& y) {
   return dependent<maximum_t, X>{}(x, y);

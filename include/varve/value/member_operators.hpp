@@ -9,7 +9,7 @@
 namespace varve {
 
 class tensor;
-// The operators that are members too.
+// The operators that are also members.
 struct at_t;
 struct copy__t;
 struct fill__t;
@@ -81,11 +81,12 @@ struct logical_xor_t;
 struct logical_not_t;
 struct clamp_t;
 
-/// The operators that people call as members of a tensor, with PyTorch's names and arguments: `x.sum(1)`,
-/// `x.reshape({2, -1})`, `x.add_(y)`. Generic code that serves numbers and arrays too calls the functions: `sum(x)`.
-/// varve.hpp has them all.
+/// Common operators as members of a tensor, with PyTorch's names and arguments: `x.sum(1)`, `x.reshape({2, -1})`,
+/// `x.add_(y)`. Generic code that must also accept numbers and arrays calls the functions instead: `sum(x)`. varve.hpp
+/// declares all operators as functions.
 struct member_operators : math::functions {
-  /// `x[i]`, `x.at(i, j)`: the part that indices name, a view, or with tensors as indices a copy (`at`).
+  /// Returns the part that indices select (`at`): `x[i]`, `x.at(i, j)`. It is a view, or a copy if an index is a
+  /// tensor.
   template <class I>
   auto operator[](I const& i) const {
     return call<at_t>(i);
@@ -366,7 +367,7 @@ struct member_operators : math::functions {
   tensor const& clamp_(A const&... a) const {
     return write<clamp__t>(a...);
   }
-  /// Sizes may be given in braces, of which one may be -1.
+  /// Returns the elements in another shape. One size may be -1.
   template <class T = tensor>
   T reshape(dims const& sizes) const {
     return call<dependent<reshape_t, T>>(sizes);
@@ -376,7 +377,8 @@ struct member_operators : math::functions {
   auto reshape(I const&... sizes) const {
     return call<dependent<reshape_t, I...>>(dims(sizes...));
   }
-  /// `reshape` that never copies: refused where strides do not allow a view (`value_error`).
+  /// Returns a view in another shape, like `reshape` but never a copy. Throws `value_error` if the strides do not allow
+  /// a view.
   template <class T = tensor>
   T view(dims const& sizes) const {
     T const r = call<dependent<reshape_t, T>>(sizes);
@@ -407,21 +409,21 @@ struct member_operators : math::functions {
   auto expand(I const&... sizes) const {
     return call<dependent<expand_t, I...>>(dims(sizes...));
   }
-  /// The transpose of a matrix; what has fewer dimensions is its own.
+  /// Returns the transpose of a matrix. A tensor with fewer than two dimensions is returned unchanged.
   template <class T = tensor>
   T t() const {
     auto const& self = static_cast<T const&>(*this);
     if (self.dim() > 2) refuse::argument_is_invalid("t", "it is for matrices; use transpose(0, 1)");
     return self.dim() < 2 ? self : T(call<dependent<transpose_t, T>>(0, 1));
   }
-  /// Matrices with rows and columns exchanged (`x.mT`).
+  /// Returns matrices with rows and columns exchanged (`x.mT`).
   template <class T = tensor>
   T mT() const {
     if (static_cast<T const&>(*this).dim() < 2)
       refuse::argument_is_invalid("mT", "it is for matrices and batches of them");
     return call<dependent<transpose_t, T>>(-2, -1);
   }
-  /// The greatest and the smallest of all elements.
+  /// Return the largest and the smallest of all elements.
   template <class T = tensor>
   T(max)() const {
     return call<dependent<amax_t, T>>();
@@ -436,7 +438,7 @@ protected:
   decltype(auto) call(A const&... a) const {
     return Op{}(static_cast<dependent<tensor, Op> const&>(*this), a...);
   }
-  /// ... of what it writes into.
+  /// Calls an operator that writes into this tensor, and returns the tensor.
   template <class Op, class... A>
   auto& write(A const&... a) const {
     call<Op>(a...);

@@ -3,15 +3,15 @@
 #include <varve/value/strided.hpp>
 
 /// @file
-/// Views of memory that other libraries have, known by what they offer: nothing of those libraries is included, and
-/// what a view offers under the same names is one of them.
+/// Views of memory that other libraries own. A view is recognized by its members, so no header of those libraries is
+/// included, and any type with the same members works.
 namespace varve {
 
-/// An extent of a `tensor_ref` that is known at run time only.
+/// An extent of a `tensor_ref` that is known only at run time.
 inline constexpr index_t dyn = -1;
 
 namespace detail {
-/// What a pointer points to, also where it is given by reference; void for all else.
+/// The type that a pointer, or a reference to one, points to; void for all other types.
 template <class P>
 using pointee =
     std::conditional_t<std::is_pointer_v<std::remove_cvref_t<P>>, std::remove_pointer_t<std::remove_cvref_t<P>>, void>;
@@ -34,14 +34,14 @@ template <class M>
 concept maps_otherwise = (M::rank() > 0) && requires(M& m) { m.mapping(); } && !maps_by_strides<M>;
 } // namespace detail
 
-/// What an mdspan offers (`std::mdspan`, that of Kokkos, the user's own): `data_handle()`, a pointer; `extents()`;
-/// `extent(r)` and `stride(r)`, in elements; a constant `rank()`. Where there is a `mapping()`, it must have strides;
-/// where there is a `reference`, it must be the element itself and not something computed of it.
+/// The members of an mdspan (`std::mdspan`, Kokkos's, a user's own): `data_handle()`, which returns a pointer;
+/// `extents()`; `extent(r)` and `stride(r)`, in elements; a constant `rank()`. A `mapping()`, if any, must have
+/// strides. A `reference`, if any, must refer to the element itself, not to something computed from it.
 template <class M>
 concept mdspan_like = detail::has_data_handle<M> && !detail::gives_computed_elements<M> && !detail::maps_otherwise<M>;
 
-/// What a matrix, vector or array of Eigen offers that lies in memory: `Matrix`, `Array`, `Map`, `Ref`, `Block`s and
-/// transposes of these.
+/// The members of a matrix, vector or array of Eigen that lies in memory: `Matrix`, `Array`, `Map`, `Ref`, `Block`s and
+/// their transposes.
 template <class M>
 concept eigen_like = requires(M& m) {
   requires !std::is_void_v<detail::pointee<decltype(m.data())>>;
@@ -53,7 +53,7 @@ concept eigen_like = requires(M& m) {
   typename std::integral_constant<int, static_cast<int>(M::RowsAtCompileTime) + static_cast<int>(M::ColsAtCompileTime)>;
 };
 
-/// What a tensor of Eigen's unsupported module offers that lies in memory: `Tensor`, `TensorMap`.
+/// The members of a tensor of Eigen's unsupported module that lies in memory: `Tensor`, `TensorMap`.
 template <class M>
 concept eigen_tensor_like = requires(M& m) {
   requires !std::is_void_v<detail::pointee<decltype(m.data())>>;
@@ -62,9 +62,9 @@ concept eigen_tensor_like = requires(M& m) {
   typename std::integral_constant<int, static_cast<int>(M::NumIndices) + static_cast<int>(M::Layout)>;
 };
 
-/// The memory behind a view of type `M`: `element`, `rank`, `extents(rank)` as far as the compiler knows them (`dyn`
-/// elsewhere), `of(m, rank)`, all of it as data. A matrix may also be seen as a vector, and a vector as a matrix:
-/// `can_be(rank)`. `owns`: is it no view, but the memory itself?
+/// A description of the memory behind a view of type `M`: `element`, `rank`, `extents(rank)` with `dyn` for extents
+/// that are not known at compile time, and `of(m, rank)` with all values at run time. A matrix may also be viewed as a
+/// vector and a vector as a matrix: see `can_be(rank)`. `owns` is true if `M` is the memory itself and not a view.
 template <class M>
 struct memory_view;
 
@@ -96,7 +96,7 @@ struct memory_view<M> {
 
 private:
   static constexpr std::size_t index(int k) { return static_cast<std::size_t>(k); }
-  /// The standard's word for "at run time" is the greatest number, which is `dyn` here.
+  /// Converts the standard's value for "at run time", the largest `std::size_t`, to `dyn`.
   static constexpr index_t static_extent(int k) {
     if constexpr (requires { M::static_extent(0); }) return static_cast<index_t>(M::static_extent(index(k)));
     else if constexpr (requires { M::extents_type::static_extent(0); })
@@ -140,7 +140,8 @@ struct memory_view<M> {
   using element = detail::pointee<decltype(std::declval<M&>().data())>;
   static constexpr int rank = M::NumIndices;
   static constexpr bool row_major = M::Layout == 1;
-  static constexpr bool column_major = rank > 1 && !row_major, owns = false; // nothing tells a Tensor from a TensorMap
+  // A Tensor, which owns its memory, cannot be distinguished from a TensorMap.
+  static constexpr bool column_major = rank > 1 && !row_major, owns = false;
   static_assert(rank <= max_rank, "varve: tensor_ref: values have at most eight dimensions");
 
   static constexpr bool can_be(int r) { return r == rank; }
@@ -160,21 +161,21 @@ struct memory_view<M> {
   }
 };
 
-/// A type whose memory is known: what a `tensor_ref` can be made of as a view.
+/// A type from which a `tensor_ref` can be made as a view.
 template <class M>
 concept viewable = requires { typename memory_view<std::remove_reference_t<M>>::element; };
-/// ... for elements `T`. One that owns its memory must be a variable, unless it is only read (`T` is
-/// const).
+/// A type from which a `tensor_ref` of elements `T` can be made as a view. If it owns its memory, it must be a
+/// variable, unless `T` is const.
 template <class M, class T>
 concept viewable_as =
     viewable<M> && std::is_convertible_v<typename memory_view<std::remove_reference_t<M>>::element*, T*> &&
     (std::is_lvalue_reference_v<M> || std::is_const_v<T> || !memory_view<std::remove_reference_t<M>>::owns);
 
 namespace detail {
-/// A range that is no view known here, and says that its elements may not follow one another.
+/// A range with strides, whose elements may not be contiguous. (Used for types that are no view of a known kind.)
 template <class R>
 concept has_strides = requires(R& r) { r.strides(); } || requires(R& r) { r.stride(0); };
-/// May extents that are known in part be these?
+/// True if extents that are known in part may equal the wanted ones.
 constexpr bool may_have_extents(dims const& known, dims const& wanted) {
   bool fits = known.n == wanted.n;
   for (int k = 0; fits && k < known.n; ++k) fits = known[k] == wanted[k] || known[k] == dyn || wanted[k] == dyn;
@@ -186,7 +187,7 @@ constexpr int extents_above_one(dims const& d) {
   return r;
 }
 
-/// The memory behind a view, for extents of which some are known at run time only: whatever its strides.
+/// Returns the memory behind a view, with any strides. Some extents are known only at run time.
 template <index_t... D, class M>
 constexpr auto strided_view(M& m) {
   using V = memory_view<M>;
@@ -201,8 +202,8 @@ constexpr auto strided_view(M& m) {
   } else return strided<typename V::element>{};
 }
 
-/// The memory behind a view, for extents known to the compiler: row-major. One dimension is memory as any range is, of
-/// as many elements as the extents say.
+/// Returns the memory behind a view whose extents are known at compile time. It must be row-major. A vector may have
+/// any extents with as many elements, like a range.
 template <index_t... D, class M>
 constexpr auto* row_major_data(M& m) {
   using V = memory_view<M>;
@@ -225,7 +226,7 @@ constexpr auto* row_major_data(M& m) {
   } else return static_cast<typename V::element*>(nullptr);
 }
 
-/// The `K`-th extent of a view as far as the compiler knows it.
+/// The `K`-th extent of a view; `dyn` if it is not known at compile time.
 template <class M, int K>
 inline constexpr index_t extent_of_view =
     memory_view<std::remove_reference_t<M>>::extents(memory_view<std::remove_reference_t<M>>::rank)[K];

@@ -5,11 +5,11 @@
 #include <string>
 
 /// @file
-/// What a tensor holds, and how what it has not is refused.
+/// The kinds of contents of a tensor, and errors for contents that it does not have.
 namespace varve::detail {
 
-/// What a tensor's handle leads to: memory, a value seen through a transform, the object of a subclass, or a shape
-/// alone (`meta`).
+/// The contents of a tensor: memory, a value seen through a transform, the object of a subclass, or only a shape
+/// (`meta`).
 enum class payload : unsigned char { memory, seen, subclass, nothing };
 
 [[noreturn]] VARVE_COLD inline void refuse_traced_number() {

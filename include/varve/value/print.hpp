@@ -12,24 +12,24 @@ namespace varve {
 
 namespace detail {
 void print_element(std::string& to, tensor const& t, index_t offset);
-/// Longer dimensions show their first and last three elements.
+/// Appends the elements along an axis. A long dimension shows its first and last three elements.
 void print_elements(std::string& to, tensor const& t, int axis, index_t offset);
 } // namespace detail
 
-/// A tensor as PyTorch prints it. A value seen through transforms shows each, the innermost transform outside, with its
-/// level (FS-13): `grad(level=2, value=vmap(level=1, dim=0, value=tensor([1, 2], dtype=float64)))`. A tensor with a
-/// history names what made it: `grad_fn=<AddBackward0>`.
+/// Returns the text that PyTorch prints for a tensor. For a value seen through transforms it names each with its level,
+/// the innermost transform first: `grad(level=2, value=vmap(level=1, dim=0, value=tensor([1, 2], dtype=float64)))`. A
+/// tensor with a history shows the call that made it: `grad_fn=<AddBackward0>`.
 std::string to_string(tensor const& t);
 
-/// An array: `array([1, 2], dtype=float64)`.
+/// Returns the text of an array: `array([1, 2], dtype=float64)`.
 template <class T, index_t... D>
 std::string to_string(array<T, D...> const& a) {
   std::string r = "array(" + to_string(tensor(a)).substr(7);
   for (std::size_t k = 0; k < r.size(); ++k)
-    if (r[k] == '\n') r.erase(k + 1, 1); // its name is a letter shorter than that of a tensor
+    if (r[k] == '\n') r.erase(k + 1, 1); // "array" is one letter shorter than "tensor"
   return r;
 }
-/// A static value seen through transforms, the innermost outside, as of tensors.
+/// Returns the text of a static value seen through transforms, the innermost transform first, as for tensors.
 template <class I, class V, class E>
 std::string to_string(seen<I, V, E> const& x) {
   std::string r = std::string(I::kind) + "(level=" + std::to_string(I::level) + ", value=";
@@ -38,7 +38,7 @@ std::string to_string(seen<I, V, E> const& x) {
   return r + ")";
 }
 
-/// `std::cout << t`.
+/// Prints a tensor: `std::cout << t`.
 template <class Traits>
 std::basic_ostream<char, Traits>& operator<<(std::basic_ostream<char, Traits>& out, tensor const& t) {
   out << to_string(t).c_str();
@@ -50,7 +50,7 @@ std::basic_ostream<char, Traits>& operator<<(std::basic_ostream<char, Traits>& o
   out << to_string(v).c_str();
   return out;
 }
-/// Shapes and dtypes: `std::cout << x.sizes() << x.dtype()`.
+/// Prints shapes and dtypes: `std::cout << x.sizes() << x.dtype()`.
 template <class Traits, class V>
   requires std::is_same_v<V, dims> || is_ints<V>
 std::basic_ostream<char, Traits>& operator<<(std::basic_ostream<char, Traits>& out, V const& v) {
@@ -68,7 +68,7 @@ std::basic_ostream<char, Traits>& operator<<(std::basic_ostream<char, Traits>& o
 
 #if VARVE_DEFINES
 namespace varve::detail {
-/// What a processor makes of 0 / 0 has a sign, which says nothing.
+/// Removes the sign of a NaN, which depends on the processor (for example for 0 / 0) and has no meaning.
 inline double without_sign_of_nan(double x) { return x == x ? x : std::numeric_limits<double>::quiet_NaN(); }
 VARVE_LIBRARY void print_element(std::string& to, tensor const& t, index_t offset) {
   if (is_complex(t.dtype())) { // 1+2j

@@ -9,14 +9,15 @@ struct at_t;
 template <class I, class V, class Extra = none_t>
 struct seen;
 
-/// Is a type that of a value seen through a static transform?
+/// True if a type is that of a value seen through a static transform.
 template <class V>
 inline constexpr bool is_seen = false;
 template <class I, class V, class E>
 inline constexpr bool is_seen<seen<I, V, E>> = true;
 
 namespace detail {
-/// Can a number stand for a value of rank 0 seen through this interpreter? Modes want to see the call that makes it.
+/// True if a number can become a constant of this interpreter: the value must have rank 0. Modes that watch calls are
+/// excluded, because they must see the call that makes a constant.
 template <class I, class V>
 consteval bool can_be_constant() {
   if constexpr (requires { I::watches; }) return false;
@@ -33,9 +34,9 @@ constexpr V constant_of(auto n) {
 }
 } // namespace detail
 
-/// A static value `V` seen through interpreter `I`: a dual number, a batched, tracked or logged value. Any `V` may be
-/// inside, so stacks nest. `I` carries the level, the tag of the transform and its state (batch size, mode, tape);
-/// `Extra` is the interpreter's payload (a tangent, a cotangent slot).
+/// A static value `V` seen through interpreter `I`: a dual number, a batched, tracked or logged value. `V` may be any
+/// value, so transforms nest. `I` carries the level, the tag of the transform and its state (batch size, mode, tape).
+/// `Extra` is what the interpreter stores for each value (a tangent, a cotangent slot).
 template <class I, class V, class Extra>
 struct seen {
   using interpreter = I;
@@ -45,13 +46,13 @@ struct seen {
 
   constexpr seen() = default;
   constexpr seen(V const& v, I const& i, Extra const& e) : value(v), in(i), extra(e) {}
-  /// A number is a constant among values seen through transforms: `T s = 0`, `T(2.0)`, as Eigen and Ceres write.
+  /// Makes a constant from a number, so that generic code can write `T s = 0` and `T(2.0)` as with Eigen and Ceres.
   template <number N>
     requires(detail::can_be_constant<I, V>())
   constexpr seen(N n) : value(detail::constant_of<V>(n)), in{}, extra{} {}
 
-  /// `x[i]`, `x[index<2>]`, `x.at(index<0>, ellipsis)`: the part that indices name (`at`). Of a vector x[i] is an
-  /// element, of a matrix a row.
+  /// Returns the part that indices select (`at`): `x[i]`, `x[index<2>]`, `x.at(index<0>, ellipsis)`. `x[i]` is an
+  /// element of a vector and a row of a matrix.
   template <class K>
   constexpr auto operator[](K const& i) const -> detail::indexed_part<at_t, seen, K> {
     return dependent<at_t, K>{}(*this, i);
@@ -65,12 +66,12 @@ struct seen {
     detail::refuse_assigned_part<Y>();
   }
 
-  /// A refusal, which says what to write for `double y = x` and `std::sin(x)`.
+  /// Fails to compile with a message that says what to write instead of `double y = x` and `std::sin(x)`.
   template <std::same_as<double> T>
   constexpr operator T() const {
     return detail::refuse_double<dependent<seen, T>>();
   }
-  /// Only a plain truth value can steer C++ control flow.
+  /// Fails to compile: only a plain value can decide a branch of C++.
   constexpr explicit operator bool() const {
     static_assert(
         never<V>,
@@ -87,7 +88,7 @@ struct traits<seen<I, V, E>> {
   static constexpr auto type(seen<I, V, E> const& s) { return type_fact(s.value); }
 };
 
-/// Is `V` seen through the interpreter of level `N`?
+/// True if `V` is seen through the interpreter of level `N`.
 template <class V, int N>
 inline constexpr bool at_level = is_seen<V> && level_of<V> == N;
 

@@ -6,19 +6,19 @@ namespace varve {
 
 class tensor;
 
-/// What a transform keeps of one value that it sees, beside what the value holds: `functionalize` the memory that it
-/// stands for. Deleted with the value.
+/// The state that a transform stores for one of its values in addition to the inner value: for `functionalize`, the
+/// memory that the value represents. Deleted with the value.
 class seen_state {
 public:
   seen_state() = default;
   seen_state(seen_state const&) = delete;
   seen_state& operator=(seen_state const&) = delete;
   virtual ~seen_state() = default;
-  /// What the value holds once all that was written into its memory is done.
+  /// Returns the inner value after all pending writes into its memory are done.
   virtual tensor current(tensor const& of) = 0;
-  /// What the value holds has no history from now on (`detach_`).
+  /// Removes the history of the inner value (`detach_`).
   virtual void detach_(tensor const& of) = 0;
-  /// How it lies in the memory that it stands for.
+  /// Returns the layout of the value in the memory that it represents.
   virtual layout const& layout_shown() const = 0;
 };
 

@@ -7,9 +7,9 @@ namespace varve::detail {
 
 void drop_storage(storage* s);
 
-/// Memory that a trace of this thread runs on in place of what its function captured or was given: who asks whether
-/// two tensors share memory is told as if the function ran on that itself. Until the end of the trace; what is still
-/// held then, as a result of a function, is known to the trace around it.
+/// Copies on which a trace of this thread runs in place of the memory that its function captured or received. Questions
+/// whether two tensors share memory are answered for the originals. The copies are registered until the trace ends;
+/// those still in use then, as results of a function, are passed to the surrounding trace.
 class memory_stand_ins {
 public:
   memory_stand_ins() : around_(innermost) { innermost = this; }
@@ -17,12 +17,12 @@ public:
   memory_stand_ins& operator=(memory_stand_ins const&) = delete;
   ~memory_stand_ins();
   void add(storage& copy, storage& original);
-  /// Is one the memory of the other, both as the program sees them?
+  /// True if both are the same memory from the program's point of view.
   static bool are_one(storage const* a, storage const* b);
 
 private:
   struct pair {
-    storage *copy, *original; // shares of both
+    storage *copy, *original; // references to both
   };
   static inline constinit thread_local memory_stand_ins* innermost = nullptr;
   memory_stand_ins* around_;
@@ -38,7 +38,7 @@ VARVE_COLD VARVE_LIBRARY void memory_stand_ins::add(storage& copy, storage& orig
   copy.stands_in = true;
 }
 VARVE_COLD VARVE_LIBRARY_MEMBER memory_stand_ins::~memory_stand_ins() {
-  memory_stand_ins** at = &innermost; // traces that are members of others may end in any order
+  memory_stand_ins** at = &innermost; // member traces may end in any order
   while (*at != this) at = &(*at)->around_;
   *at = around_;
   for (pair const& p : all_) {
@@ -56,7 +56,7 @@ VARVE_COLD VARVE_LIBRARY storage const* memory_stand_ins::original_of(storage co
     for (memory_stand_ins const* t = innermost; t && !of; t = t->around_)
       for (pair const& p : t->all_)
         if (p.copy == s) of = p.original;
-    if (!of) break; // of another thread
+    if (!of) break; // the entry belongs to another thread
     s = of;
   }
   return s;

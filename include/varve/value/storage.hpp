@@ -12,14 +12,14 @@
 namespace varve {
 
 namespace detail {
-/// Count of owners, shared between threads.
+/// The number of owners, shared between threads.
 struct reference_count {
   std::atomic<std::uint32_t> n{1};
   VARVE_INLINE void add() {
     if (single_threaded()) n.store(n.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     else n.fetch_add(1, std::memory_order_relaxed);
   }
-  /// True when the last owner has gone.
+  /// Removes an owner. Returns true if it was the last one.
   bool drop() {
     if (single_threaded()) {
       auto const left = n.load(std::memory_order_relaxed) - 1;
@@ -30,21 +30,22 @@ struct reference_count {
   }
 };
 
-/// Bytes of a tensor's block; small tensors keep their data inside.
+/// Bytes of a tensor's block. Small tensors store their data inside the block.
 inline constexpr std::size_t block_bytes = 320;
 
-/// Blocks of one size given back by this thread, for its next ones. Trivially destructible, so that reading it needs no
+/// Blocks of one size that this thread has freed and will use again. Trivially destructible, so that access needs no
 /// guard.
 struct block_list {
   static constexpr int most = 4096;
   void* first = nullptr;
-  int room = 0;         // for how many more; none before the list is adopted, and when the thread is ending
-  bool adopted = false; // its end gives the blocks back
+  int room = 0;         // free places in the list; 0 until it is adopted and when the thread is ending
+  bool adopted = false; // an owner will free the blocks at the end of the thread
 };
 template <std::size_t Bytes>
 inline constinit thread_local block_list free_blocks{};
 
-/// Tensors' blocks hold data for SIMD kernels; smaller ones need no more than what `new` gives.
+/// Allocates a block. Blocks of tensors are aligned for SIMD kernels; for smaller ones the alignment of `new` is
+/// enough.
 template <std::size_t Bytes>
 void* new_block() {
   if constexpr (Bytes == block_bytes) return ::operator new(Bytes, std::align_val_t{64});
@@ -55,7 +56,7 @@ void delete_block(void* b) {
   if constexpr (Bytes == block_bytes) ::operator delete(b, std::align_val_t{64});
   else ::operator delete(b);
 }
-/// Gives the blocks back when the thread ends.
+/// A thread-local object that frees the blocks when the thread ends.
 template <std::size_t Bytes>
 struct block_list_owner {
   ~block_list_owner() {
@@ -88,7 +89,7 @@ inline void* take_block() {
   }
   return new_block<Bytes>();
 }
-/// Puts a new block into the list, for who takes from there alone.
+/// Puts a new block into the list, for callers that take blocks only from there.
 template <std::size_t Bytes = block_bytes>
 VARVE_NOINLINE void provide_block() {
   void* const b = new_block<Bytes>();
@@ -111,65 +112,65 @@ inline void give_block(void* b) {
 }
 } // namespace detail
 
-/// Told of the memory of tensors: of what a thread allocates while it is the thread's, and of the freeing of that, by
-/// whichever thread. `memory_tracker_mode` hangs in here.
+/// An observer of tensor memory. It is called for each allocation of the thread on which it is set, and when that
+/// memory is freed, on any thread. `memory_tracker_mode` uses it.
 struct storage_observer {
   void (*allocated)(storage_observer& self, std::size_t bytes) = nullptr;
   void (*freed)(storage_observer& self, std::size_t bytes) = nullptr;
 };
-/// Who is told of what this thread allocates; null as a rule.
+/// The observer of this thread's allocations; normally null.
 inline constinit thread_local storage_observer* this_thread_storage_observer = nullptr;
 
-/// Is this thread in inference mode? What it makes has neither version counter nor history, for ever (AG-20).
+/// True while this thread is in inference mode. Tensors made then never have a version counter or a history.
 inline constinit thread_local bool this_thread_inference = false;
 
-/// The number of the transform that this thread began last: what was made before one is told from what is made while
-/// it runs. No two transforms have one number, on whatever threads; on one thread they ascend.
+/// The number of the transform that this thread began last. It distinguishes what was made before a transform from what
+/// is made while it runs. Numbers are unique across threads, and they ascend on each thread.
 inline constinit thread_local std::uint32_t this_thread_epoch = 0;
 namespace detail {
-/// Numbers that this thread may give out, as a block of which no other thread has any.
+/// The next number that this thread may use, from a block of numbers that belongs to this thread alone.
 inline constinit thread_local std::uint32_t next_epoch_of_thread = 0;
 inline std::uint32_t begin_epoch() {
   constexpr std::uint32_t block = 1 << 12;
   static std::atomic<std::uint32_t> blocks{0};
   std::uint32_t& next = next_epoch_of_thread;
-  // Below a transform of another thread, which lent its stack, they ascend too.
+  // They also ascend below a transform of another thread that lent its stack.
   bool const behind = static_cast<std::int32_t>(next - this_thread_epoch) <= 0;
   if (next % block == 0 || behind) next = blocks.fetch_add(1, std::memory_order_relaxed) * block + 1;
   return this_thread_epoch = next++;
 }
 } // namespace detail
 
-/// Memory shared by a tensor and its views, with their version counter that in-place operators raise (DT-1, DT-2).
+/// The memory shared by a tensor and its views, with the version counter that in-place operators raise.
 struct storage {
   detail::reference_count refs;
   std::uint32_t version = 0;
   void* data = nullptr;
   std::size_t bytes = 0;
-  /// Lies inside a tensor's block, which lives as long as the storage.
+  /// True if the data lie inside a tensor's block, which lives as long as the storage.
   bool embedded = false;
-  /// Belongs to somebody else, who frees it.
+  /// True if the memory belongs to an owner outside the library, who frees it.
   bool borrowed = false;
-  /// A trace runs on it in place of another (`memory_stand_ins`).
+  /// True if a trace runs on this memory in place of another (`memory_stand_ins`).
   bool stands_in = false;
-  /// Is a `released_storage`.
+  /// True if this is a `released_storage`.
   bool releases = false;
-  /// When it was made.
+  /// The epoch in which it was made.
   std::uint32_t epoch = this_thread_epoch;
-  /// Who wants to know when it is freed; null as a rule.
+  /// The observer to call when the memory is freed; normally null.
   storage_observer* observer = nullptr;
 
   void allocate(std::size_t n) {
     data = detail::take_data(n);
     bytes = n;
   }
-  static constexpr std::size_t block = 64; // as blocks of nodes
+  static constexpr std::size_t block = 64; // the size of blocks of nodes too
   static void* operator new(std::size_t) { return detail::take_block<block>(); }
   static void operator delete(void* p) { detail::give_block<block>(p); }
 };
 static_assert(sizeof(storage) <= storage::block);
 
-/// Memory of somebody else, who is told when nobody needs it any more.
+/// Foreign memory with a function that is called when no tensor uses it any more.
 struct released_storage : storage {
   void (*release)(void* owner) = nullptr;
   void* owner = nullptr;

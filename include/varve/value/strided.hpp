@@ -9,21 +9,22 @@
 
 namespace varve {
 
-/// Where the elements of a value lie: sizes, strides in elements, offset of the first. View operators are functions on
-/// it, in both worlds.
+/// The positions of the elements of a value: sizes, strides and offset, counted in elements. View operators compute
+/// layouts, for static and for dynamic values.
 struct layout {
   dims sizes{};
   dims strides{};
   extent offset = 0;
-  /// False when no strides express the requested shape: the elements must be copied to row-major order first.
+  /// False if no strides express the requested shape, so that the elements must be copied to row-major order first.
   bool expressible = true;
-  /// Elements follow one another in row-major order.
+  /// True if the elements follow one another in row-major order.
   constexpr bool contiguous() const {
     index_t all = 0;
     bool const r = numbers_follow(all);
     return extent::any_symbol(all) ? sizes_follow() : r;
   }
-  /// ... as far as numbers are concerned. `all` gets the bits of all sizes and strides, which tell whether they are.
+  /// Returns `contiguous` for sizes and strides that are all numbers; otherwise the result is meaningless. `all`
+  /// receives the bits of all of them, from which the caller finds out whether one is symbolic.
   constexpr bool numbers_follow(index_t& all) const {
     index_t expected = 1;
     bool r = true;
@@ -35,7 +36,8 @@ struct layout {
     }
     return r || expected == 0;
   }
-  /// ... of any sizes, as far as it is known: asks nobody.
+  /// Returns `contiguous` for symbolic sizes and strides. It uses only what is known about the symbols and adds no
+  /// guard.
   VARVE_COLD constexpr bool sizes_follow() const {
     extent expected = 1;
     for (int k = sizes.n - 1; k >= 0; --k) {
@@ -46,10 +48,10 @@ struct layout {
   }
 };
 
-/// Row-major layout of a shape.
+/// Returns the row-major layout of a shape.
 constexpr layout contiguous_layout(dims const& sizes) { return {sizes, contiguous_strides(sizes), 0, true}; }
 
-/// A pointer with a layout: how kernels of non-pointwise operators see their operands, static or dynamic.
+/// A pointer with a layout: the form in which kernels of non-pointwise operators get their operands, static or dynamic.
 template <class T>
 struct strided {
   T* data;
@@ -81,7 +83,7 @@ constexpr void for_each_index(dims const& sizes, F&& f) {
   }
 }
 
-/// Elements one step apart.
+/// Elements with a fixed step between them.
 template <class T>
 struct row_of {
   T* data;
@@ -89,8 +91,9 @@ struct row_of {
   constexpr T& operator[](index_t i) const { return data[i * step]; }
   constexpr row_of from(index_t i) const { return {data + i * step, step}; }
 };
-/// Calls `f(n, row...)` for the rows of `n` elements of a shape in row-major order: the same place of each operand,
-/// whose strides alone count. Neighbouring dimensions that are one to all operands are one.
+/// Calls `f(n, row...)` for each row of `n` elements of a shape, in row-major order. Each `row` starts at the same
+/// index of its operand. Only the strides of the operands are used, not their sizes. Neighbouring dimensions that all
+/// operands can traverse with one stride are merged.
 template <class F, class... T>
 constexpr void for_each_row(dims const& sizes, F&& f, strided<T> const&... s) {
   constexpr int count = sizeof...(T);
@@ -122,8 +125,8 @@ constexpr void for_each_row(dims const& sizes, F&& f, strided<T> const&... s) {
   }
 }
 
-/// `for_each_row` by parts of the longest dimension, which threads share where `cost` times the elements is much work.
-/// No two rows may write the same element.
+/// Runs `for_each_row` in parts along the longest dimension. Threads share the parts if `cost` times the number of
+/// elements is much work. No two rows may write the same element.
 template <class F, class... T>
 constexpr void for_each_shared_row(dims const& sizes, index_t cost, F const& f, strided<T> const&... s) {
   if constexpr (!loop::threaded) for_each_row(sizes, f, s...);
@@ -141,7 +144,7 @@ constexpr void for_each_shared_row(dims const& sizes, index_t cost, F const& f, 
 }
 
 namespace detail {
-/// Do elements of a shape with these strides lie in the same place? Looked up one by one.
+/// True if two elements of a shape with these strides share a place in memory. Checks the elements one by one.
 constexpr bool some_meet(dims const& sizes, dims const& strides, index_t span) {
   if (numel(sizes) > span) return true;
   list<char> taken(static_cast<std::size_t>(span), 0);
@@ -156,8 +159,8 @@ constexpr bool some_meet(dims const& sizes, dims const& strides, index_t span) {
   return met;
 }
 } // namespace detail
-/// Does a layout show an element of its memory more than once? Constant where the strides tell, as they do of all but
-/// strange `as_strided`s: each is longer than what the shorter ones reach.
+/// True if a layout shows an element of its memory more than once. The strides alone usually decide: if each is longer
+/// than the reach of the shorter ones, no element repeats. Only unusual `as_strided` layouts need a search.
 constexpr bool repeats_elements(dims const& sizes, dims const& strides) {
   if (numel(sizes) == 0) return false;
   bool done[max_rank]{};
@@ -176,7 +179,7 @@ constexpr bool repeats_elements(dims const& sizes, dims const& strides) {
   return detail::some_meet(sizes.as_numbers(), strides.as_numbers(), span);
 }
 
-/// Strides that make `in` iterate over the broadcast shape `to`: 0 where it is repeated.
+/// Returns strides with which `in` iterates over the broadcast shape `to`: 0 for repeated dimensions.
 constexpr dims broadcast_strides(dims const& sizes, dims const& strides, dims const& to) {
   dims r = to;
   int const shift = to.n - sizes.n;

@@ -16,16 +16,15 @@ void keep_object(subclass_object* o) noexcept;
 void drop_object(subclass_object* o) noexcept;
 } // namespace detail
 
-/// A type of wrapper tensors, as data: its name, the type it extends, what it does with operators. Its address is its
-/// identity.
+/// A type of wrapper tensors: its name, its base type, its handler of operators. Its address is its identity.
 struct subclass_type {
   char const* name;
-  /// The subclass it derives from, or null: the more derived is asked first (MD-10).
+  /// The subclass it derives from, or null. The handler of the more derived type is called first.
   subclass_type const* base;
-  /// Its handler; an undefined tensor declines (`not_implemented`).
+  /// Handles an operator. Returning an undefined tensor declines the call (`not_implemented`).
   tensor (*dispatch)(boxed_op const& op, boxed_args const& args);
 
-  /// Is it `o`, or derived from it?
+  /// True if this type is `o` or derives from it.
   bool derives_from(subclass_type const* o) const {
     for (auto const* t = this; t; t = t->base)
       if (t == o) return true;
@@ -33,7 +32,7 @@ struct subclass_type {
   }
 };
 
-/// Base of the objects that wrapper tensors stand for: shared by the handles, deleted with the last.
+/// Base of the objects that wrapper tensors stand for. The handles share it; the last one deletes it.
 class subclass_object {
 public:
   subclass_object() = default;
@@ -41,27 +40,28 @@ public:
   subclass_object& operator=(subclass_object const&) = delete;
   virtual ~subclass_object() = default;
   virtual subclass_type const& type() const = 0;
-  /// The user's value.
+  /// Returns the address of the user's value.
   virtual void const* address() const = 0;
-  /// Number of tensors inside, and the i-th: the flatten protocol. Rebuilding is `rebuilt`.
+  /// Returns the number of inner tensors. With `inner(i)` this is the flatten protocol; `rebuilt` is its inverse.
   virtual int inner_count() const = 0;
   virtual tensor const& inner(int i) const = 0;
-  /// Sizes and strides that the object computes when asked, in place of those given when it was made; null: it computes
-  /// none (MD-20).
+  /// Returns sizes (`strides()`: strides) that the object computes on demand, in place of those it was made with. Null
+  /// if it computes none.
   virtual dims const* sizes() const { return nullptr; }
   virtual dims const* strides() const { return nullptr; }
-  /// What `item()` reads of a tensor of one element that stands for it: a tensor in memory. As a rule there is none
+  /// Returns the tensor in memory that `item()` reads for a one-element tensor of this object. By default there is none
   /// (`transform_error`).
   virtual tensor constant(tensor const& of) const;
-  /// ... and a symbol that stands for it, for `item(of)` (FK-7); null if the number is that of `constant`.
+  /// Returns the symbol that `item(of)` yields; null if the number is that of `constant`.
   virtual extent const* symbol_of(tensor const&) const { return nullptr; }
-  /// A tensor stands for another object from now on (`set_`).
+  /// Called when a tensor of this object starts to stand for another object (`set_`).
   virtual void was_replaced() {}
-  /// Calls `make(f)`, a factory that a transform or a backward pass needs beside it: under the mode it belongs to.
+  /// Calls `make(f)`, a factory needed by a transform or a backward pass, under the mode that the object belongs to.
   virtual tensor in_its_mode(tensor (*make)(void const*), void const* f) const;
-  /// Stands for one of two values, of which data that are not there choose; undefined: they must be alike.
+  /// Returns a tensor for the result of a choice between two values that depends on absent data. Returns an undefined
+  /// tensor if the values must be the same.
   virtual tensor either(tensor const&, tensor const&) const;
-  /// An object with the same context around other tensors, as a tensor.
+  /// Returns a tensor of a new object with the same context and the given inner tensors.
   virtual tensor rebuilt(tensor const* inner) const = 0;
 
 private:

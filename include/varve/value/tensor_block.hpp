@@ -5,15 +5,15 @@
 #include <varve/value/tensor.hpp>
 
 /// @file
-/// What a tensor's handle leads to, and the members of `tensor` that look into it.
+/// The contents of a tensor's handle, and the members of `tensor` that access them.
 namespace varve {
 
 namespace detail {
-/// The keys that a tensor has because of its dtype.
+/// Returns the keys that a tensor has because of its dtype.
 constexpr dispatch_key_set keys_of(dtype t) {
   return is_complex(t) ? dispatch_key_set(dispatch_key::complex_value) : dispatch_key_set();
 }
-/// What a tensor seen through a transform holds instead of memory.
+/// The contents of a tensor seen through a transform, in place of memory.
 struct wrapping {
   tensor value;
   tensor extra;
@@ -42,11 +42,11 @@ struct alignas(64) tensor_block {
   bool inference = false; // made in inference mode: no version counter, no history
   extent offset = 0;
   varve::storage* store = nullptr;
-  varve::storage* counter = nullptr; // whose version counter it uses, when not that of its memory (DT-3, DT-5)
+  varve::storage* counter = nullptr; // whose version counter is used, if not that of `store`
   edge history;
   tensor base;
-  std::atomic<std::uint32_t> seen_version{0}; // of the base, when the history of a view was found; stored after that
-  std::atomic<bool> kept{false};              // some node kept it for a gradient, or may have kept a view of it
+  std::atomic<std::uint32_t> seen_version{0}; // of the base, when the view's history was found; stored last
+  std::atomic<bool> kept{false};              // a node may have saved it, or a view of it, for a gradient
   dims sizes, strides;
   varve::storage own;
   union {
@@ -57,7 +57,7 @@ struct alignas(64) tensor_block {
   tensor_block(dims const& s, varve::dtype t) : keys(default_keys | keys_of(t)), type(t), sizes(s) {}
   tensor_block(dims const& s, dims const& steps, varve::dtype t)
       : keys(default_keys | keys_of(t)), type(t), sizes(s), strides(steps) {}
-  /// Its memory is the bytes inside of it.
+  /// Uses the bytes inside the block as its memory.
   void embed(std::size_t n) {
     store = &own;
     own.embedded = true;
@@ -72,10 +72,10 @@ inline constexpr dispatch_key_set meta_keys{dispatch_key::meta, dispatch_key::in
                                             dispatch_key::autograd_meta};
 
 void drop_storage(storage* s);
-/// The last share of a block has gone.
+/// Destroys a block whose last reference was dropped, if more than memory inside it must be freed.
 void end_unusual_block(tensor_block* b);
 void end_block(tensor_block* b);
-/// Out of line, and without a frame: most shares are not the last.
+/// Drops a reference. Out of line and without a frame, since most references are not the last.
 VARVE_NOINLINE inline void drop_block(tensor_block* b) {
   if (b->refs.drop()) end_block(b);
 }
@@ -86,7 +86,7 @@ inline tensor::tensor(tensor const& o) noexcept : block_(o.block_) {
 }
 inline tensor& tensor::operator=(tensor const& o) & noexcept {
   auto* const old = block_;
-  block_ = o.block_; // read before the old block goes: o may lie inside of it
+  block_ = o.block_; // read before the old block is freed: o may lie inside it
   if (block_) block_->refs.add();
   if (old) detail::drop_block(old);
   return *this;
@@ -97,7 +97,7 @@ inline tensor::~tensor() {
 inline detail::tensor_block* tensor::make(dims const& sizes, varve::dtype type) {
   return new (detail::take_block()) detail::tensor_block(sizes, type);
 }
-/// What is seldom needed is left to others as the last thing, so that this has no frame.
+/// Allocates a tensor. Rare cases are handled in tail calls, so that this function needs no frame.
 inline tensor tensor::empty(dims const& sizes, varve::dtype type) {
   if (!detail::free_blocks<detail::block_bytes>.first) [[unlikely]]
     return empty_of_new_block(sizes, type);
@@ -188,7 +188,7 @@ tensor tensor::from_data(T const* data, dims const& sizes) {
   return r;
 }
 namespace detail {
-/// The elements of a range of ranges in a row, and its sizes: one that is not as long as its neighbours is refused.
+/// Appends the elements of nested ranges in order and collects the sizes. Ranges of unequal length are refused.
 template <class E, class R>
 void flatten_range(R const& range, std::vector<E>& elements, dims& sizes, int depth) {
   index_t n = 0;
@@ -209,7 +209,7 @@ template <number N>
 struct number_in_range<N> {
   using type = N;
 };
-/// Integers of types that are no dtype are int64.
+/// The element type in which a number of a C++ type is stored: its own, if a dtype has it, otherwise int64 or double.
 template <class N>
 using element_held = std::conditional_t<std::is_same_v<N, bool> || std::is_same_v<N, float> ||
                                             std::is_same_v<N, double> || std::is_same_v<N, std::uint8_t> ||
@@ -339,8 +339,8 @@ VARVE_NOINLINE VARVE_LIBRARY void end_unusual_block(tensor_block* b) {
       return give_block(b);
   }
   if (b->kind == payload::subclass) drop_object(b->object);
-  // The block has a share of the storage inside of it, if that was ever used, for as long as it lives: the last share
-  // gives the block back.
+  // If the storage inside the block was used, the block holds one reference to it while it lives. Whoever drops the
+  // last reference frees the block.
   storage *const s = b->store, *const c = b->counter, *const inside = &b->own;
   if (!b->own.embedded) {
     give_block(b);
@@ -354,7 +354,7 @@ VARVE_NOINLINE VARVE_LIBRARY void end_unusual_block(tensor_block* b) {
 }
 VARVE_NOINLINE VARVE_LIBRARY void end_block(tensor_block* b) {
   if (b->history) drop_node(b->history.release());
-  // An ordinary small tensor: its memory lies inside, and nothing else hangs on it.
+  // Fast path: an ordinary small tensor with its memory inside the block and nothing attached to it.
   if (b->base.defined() || b->counter || b->kind != payload::memory || b->store != &b->own || b->own.observer)
     return end_unusual_block(b);
   if (b->own.refs.drop()) give_block(b);
@@ -362,7 +362,7 @@ VARVE_NOINLINE VARVE_LIBRARY void end_block(tensor_block* b) {
 } // namespace varve::detail
 
 namespace varve {
-/// Gives a tensor memory that lies apart, or is observed.
+/// Gives a tensor memory outside its block, or memory that is observed.
 VARVE_NOINLINE VARVE_LIBRARY tensor tensor::allocated(detail::tensor_block* b, std::size_t bytes) {
   tensor r(b);
   if (bytes <= sizeof b->bytes) b->embed(bytes);
@@ -370,7 +370,7 @@ VARVE_NOINLINE VARVE_LIBRARY tensor tensor::allocated(detail::tensor_block* b, s
   detail::tell_allocated(b->store);
   return r;
 }
-/// Memory has a number of elements: what symbolic sizes are taken for.
+/// Makes a tensor in memory from symbolic sizes, which it replaces by their numbers.
 VARVE_COLD VARVE_LIBRARY tensor tensor::empty_of_numbers(detail::tensor_block* b, dims const& sizes) {
   tensor const unfinished(b); // keeps the block
   dims numbers = sizes;
@@ -387,11 +387,11 @@ VARVE_COLD VARVE_LIBRARY dims const& tensor::unusual_sizes() const {
   dims const* const own = block_->object->sizes();
   return own ? *own : block_->sizes;
 }
-/// What a transform that has ended left is read through (FS-10).
+/// Returns the memory of a value whose transform has ended.
 VARVE_COLD VARVE_LIBRARY void* tensor::raw_inside(index_t item) const {
   if (!is_wrapped() || !(state() || sizes() == inner().sizes()) || detail::is_at_work(layer()))
     detail::refuse_data(block_->kind);
-  if (state()) (void)current(); // then it stays as it is
+  if (state()) (void)current(); // afterwards the value no longer changes
   return inner().raw(item);
 }
 VARVE_LIBRARY tensor tensor::of_literals(detail::literal const* values, dims const& sizes) {
@@ -446,7 +446,7 @@ VARVE_INLINE tensor tensor::shared(dims const& sizes, dims const& strides, exten
 VARVE_INLINE tensor tensor::as_view(tensor r, bool is_view) const {
   auto* const b = r.block_;
   if (is_view && !block_->inference) {
-    new (&b->base) tensor(block_->base.defined() ? block_->base : *this); // there was none
+    new (&b->base) tensor(block_->base.defined() ? block_->base : *this); // the member had no value before
     b->base.note_kept();
     b->origin = block_->origin;
     b->keys = dispatch_key_set::of_bits(b->keys.bits | dispatch_key_set::history_bit);
@@ -469,7 +469,7 @@ VARVE_LIBRARY tensor tensor::reinterpreted(layout const& l, varve::dtype type) c
   if (b->base.defined()) b->origin = detail::view_origin::other_dtype;
   return r;
 }
-/// Memory has numbers for sizes, strides and offset: what symbols among them are taken for.
+/// Makes a view in memory from symbolic sizes, strides or offset, which it replaces by their numbers.
 VARVE_COLD VARVE_LIBRARY tensor tensor::with_any_layout(layout const& l, bool is_view) const {
   if (!has_data()) return as_view(shared(l.sizes, l.strides, l.offset, l.contiguous()), is_view);
   layout const numbers{l.sizes.as_numbers(), l.strides.as_numbers(), static_cast<index_t>(l.offset), true};

@@ -4,7 +4,7 @@
 #include <varve/value/tensor_block.hpp>
 
 /// @file
-/// The members of `tensor` that deal with histories, versions and memory that tensors share.
+/// The members of `tensor` for histories, versions and shared memory.
 namespace varve {
 
 inline edge const& tensor::history() const { return block_->history; }
@@ -15,7 +15,7 @@ inline void tensor::set_history(edge e) const {
     bool const any = block_->history || is_view;
     auto const keys = dispatch_key_set::of_bits(any ? block_->keys.bits | dispatch_key_set::history_bit
                                                     : block_->keys.bits & ~dispatch_key_set::history_bit);
-    if (!(keys == block_->keys)) block_->keys = keys; // other threads may read them while a view's history is found
+    if (!(keys == block_->keys)) block_->keys = keys; // another thread may read them while it finds a view's history
   }
   if (is_view) block_->seen_version.store(writes_shown(), std::memory_order_release);
 }
@@ -51,9 +51,9 @@ inline bool tensor::requires_grad() const {
 }
 inline bool tensor::has_history() const {
   if (!block_) return false;
-  // The base first: another thread may just be finding the history of a view.
+  // Check the base first: another thread may be finding the history of a view now.
   if (block_->base.defined() && !is_wrapped() && block_->base.block_->history)
-    // A view that was made where nothing was recorded has no part in it until the memory is written into.
+    // A view made while nothing was recorded gets a history only when its memory is written.
     if ((block_->origin != detail::view_origin::no_grad && block_->origin != detail::view_origin::inference) ||
         is_overtaken())
       return true;
@@ -104,14 +104,14 @@ inline bool tensor::stands_in() const {
 }
 inline bool tensor::is_made_since(std::uint32_t epoch) const {
   if (is_wrapped() && !block_->store) return inner().is_made_since(epoch);
-  return block_->store->epoch - epoch <= this_thread_epoch - epoch; // not on another thread, whatever the time
+  return block_->store->epoch - epoch <= this_thread_epoch - epoch; // false on other threads, whatever the time
 }
 inline void tensor::alias_storage_of(tensor const& o) const {
   if (block_->store == o.block_->store || is_wrapped() || o.is_wrapped()) return;
   auto* const old = block_->store;
   block_->store = o.block_->store;
-  if (block_->store != &block_->own) block_->store->refs.add(); // of its own it has a share
-  if (!block_->counter && (block_->counter = o.block_->counter)) block_->counter->refs.add(); // what `data()` counts
+  if (block_->store != &block_->own) block_->store->refs.add(); // it owns a share of its own storage already
+  if (!block_->counter && (block_->counter = o.block_->counter)) block_->counter->refs.add(); // the counter of `data()`
   if (old != &block_->own) detail::drop_storage(old);
 }
 inline void tensor::note_kept() const { block_->kept.store(true, std::memory_order_relaxed); }
@@ -137,12 +137,12 @@ inline void tensor::take_memory_of(tensor const& y) const {
   auto* const old = b->store;
   bool const inside = old == &b->own;
   if (!b->counter) {
-    // The counter stays that of the old memory, which aliases of that share.
+    // The version counter remains that of the old memory, which its aliases share.
     b->counter = old;
     if (!inside) old->refs.add();
   }
   b->store = from->store;
-  if (b->store != &b->own) b->store->refs.add(); // of its own it has a share
+  if (b->store != &b->own) b->store->refs.add(); // it owns a share of its own storage already
   b->sizes = from->sizes;
   b->strides = from->strides;
   b->offset = from->offset;
@@ -179,7 +179,7 @@ inline void tensor::become_alias(tensor const& y) const {
 }
 
 namespace detail {
-/// Dimensions by their strides, the greatest first, behind some that stay in front.
+/// Returns the dimensions ordered by stride, the largest first. The first `in_front` dimensions are left out.
 inline dims memory_order(layout const& l, int in_front) {
   dims r;
   for (int k = in_front; k < l.sizes.n; ++k) {
@@ -189,7 +189,7 @@ inline dims memory_order(layout const& l, int in_front) {
   }
   return r;
 }
-/// Do the elements of a layout fill their memory, in whatever order of dimensions?
+/// True if the elements of a layout fill their memory without gaps, in any order of dimensions.
 inline bool is_dense(layout const& l, int in_front = 0) {
   if (l.contiguous()) return true;
   layout lies = l;
@@ -200,8 +200,8 @@ inline bool is_dense(layout const& l, int in_front = 0) {
   }
   return lies.contiguous();
 }
-/// How the elements of a value lie in the memory at the bottom of all transforms, as the function sees its dimensions:
-/// mapped ones stand in front.
+/// Returns the layout of a value in the memory below all transforms, with the dimensions that the function sees. Mapped
+/// dimensions stand in front.
 inline layout memory_layout(tensor const& t) {
   tensor const* m = &t;
   while (m->is_wrapped() && !m->state()) m = &m->inner();

@@ -11,16 +11,16 @@
 #include <string_view>
 
 /// @file
-/// Tensors of bytes that a file holds.
+/// Tensors made from the bytes in a file.
 namespace varve::detail {
 
-/// Other bytes than 0 and 1 are no bool of C++: they become 1, and what is one already is not written.
+/// Replaces bytes other than 0 and 1, which are no valid C++ bools, by 1. Bytes that are valid are not written.
 inline void make_bools(unsigned char* bytes, std::size_t count) {
   for (std::size_t k = 0; k < count; ++k)
     if (bytes[k] > 1) bytes[k] = 1;
 }
-/// Who makes row-major tensors of the bytes of their elements, as many as the shape wants: here of a copy. What is
-/// `in_place` leaves them where they are, if it can (`io/mapped.hpp`).
+/// A function that makes a row-major tensor from the bytes of its elements, whose number must match the shape. This one
+/// copies the bytes. One with `in_place` uses them where they are, if it can (`io/mapped.hpp`).
 template <class T>
 struct copy_of_bytes {
   static constexpr bool in_place = false;

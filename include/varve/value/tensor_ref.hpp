@@ -6,10 +6,10 @@
 
 namespace varve {
 
-/// A view of row-major memory with an element type and shape known to the compiler: the door through which run-time
-/// memory (a `tensor`, a buffer, a span, an mdspan, a matrix of Eigen) enters compile-time programs. It owns nothing.
-/// Operators read it as an `array`; fused functions read and write the memory itself. `tensor_ref(m)` of an mdspan or a
-/// matrix takes its element type and extents from it: those that the compiler knows, `dyn` for the others.
+/// A view of row-major memory with an element type and shape known at compile time. It brings run-time memory (a
+/// `tensor`, a buffer, a span, an mdspan, a matrix of Eigen) into compile-time programs and owns nothing. Operators
+/// read it as an `array`; fused functions read and write the memory itself. `tensor_ref(m)` deduces element type and
+/// extents from an mdspan or a matrix; extents that are not known at compile time become `dyn`.
 template <class T, index_t... D>
 class tensor_ref {
 public:
@@ -18,7 +18,7 @@ public:
 
   /// Views memory of at least `numel` elements.
   constexpr explicit tensor_ref(T* data) : data_(data) {}
-  /// Views anything with `data()` and `size()`, whose size must be right: `shape_error`.
+  /// Views anything with `data()` and `size()`. Throws `shape_error` if the size is not the number of elements.
   template <class R>
     requires(!viewable<R> &&
              requires(R& r) {
@@ -31,15 +31,15 @@ public:
     if (static_cast<index_t>(range.size()) != array_type::count)
       refuse::shapes_do_not_match("tensor_ref", dims{static_cast<index_t>(range.size())}, ints<D...>::to_dims());
   }
-  /// Views an mdspan, or a matrix or array of Eigen (`memory_view.hpp`), of these extents: the compiler compares those
-  /// that it knows, the others are compared now (`shape_error`). The elements must lie in row-major order
-  /// (`value_error`; a matrix that the compiler knows to be column-major is refused by it). A vector may stand for any
-  /// shape of as many elements.
+  /// Views an mdspan, or a matrix or array of Eigen (`memory_view.hpp`). Its extents must equal those of this type;
+  /// they are compared at compile time where known, otherwise here (`shape_error`). The elements must lie in row-major
+  /// order (`value_error`; a matrix whose type is column-major does not compile). A vector may have any shape with as
+  /// many elements.
   template <class M>
     requires viewable_as<M, T>
   constexpr explicit tensor_ref(M&& view) : data_(detail::row_major_data<D...>(view)) {}
-  /// Views a tensor of this dtype and shape (`dtype_error`, `shape_error`), whose elements lie in row-major order
-  /// (`value_error` otherwise). The tensor must outlive the view.
+  /// Views a tensor. Throws `dtype_error` or `shape_error` if its dtype or shape differs, and `value_error` if its
+  /// elements do not lie in row-major order. The tensor must outlive the view.
   explicit tensor_ref(tensor const& t) : data_(t.data<element>()) {
     if (!(t.sizes() == ints<D...>::to_dims()))
       refuse::shapes_do_not_match("tensor_ref", t.sizes(), ints<D...>::to_dims());
@@ -50,7 +50,7 @@ public:
   constexpr T* data() const { return data_; }
   static constexpr index_t size() { return array_type::count; }
   constexpr T& operator[](index_t i) const { return data_[i]; }
-  /// A copy of the elements.
+  /// Returns a copy of the elements.
   constexpr array_type load() const {
     array_type r{};
     for (index_t k = 0; k < size(); ++k) r.data[k] = data_[k];
@@ -61,8 +61,8 @@ private:
   T* data_;
 };
 
-/// ... of which some extents are known at run time only: `tensor_ref<float const, dyn, 3>`. Operators take it as a
-/// `tensor` on that memory, without a copy; strides are kept.
+/// A view of memory with some extents known only at run time: `tensor_ref<float const, dyn, 3>`. Operators use it as a
+/// `tensor` on that memory, without a copy. It keeps strides.
 template <class T, index_t... D>
   requires((D == dyn) || ...)
 class tensor_ref<T, D...> {
@@ -70,7 +70,7 @@ public:
   using element = std::remove_const_t<T>;
   using tensor_type = tensor;
 
-  /// Views row-major memory of these sizes; `shape_error` where they differ from the extents.
+  /// Views row-major memory of these sizes. Throws `shape_error` if they differ from the extents.
   tensor_ref(T* data, dims const& sizes) : tensor_ref(data, sizes, contiguous_strides(sizes)) {}
   tensor_ref(T* data, dims const& sizes, dims const& strides) : data_(data), sizes_(sizes), strides_(strides) {
     dims const extents{D...};
@@ -90,21 +90,19 @@ public:
         !detail::has_strides<R>,
         "varve: tensor_ref: what has strides is not taken for row-major memory; pass its pointer, sizes and strides");
   }
-  /// Views an mdspan, or a matrix or array of Eigen, in whatever order its elements lie; matrices with two extents,
-  /// vectors with one or two. Other extents are refused by the compiler or are `shape_error`, negative strides are
-  /// `value_error`.
+  /// Views an mdspan, or a matrix or array of Eigen, with any strides that are not negative (`value_error`). Matrices
+  /// need two extents, vectors one or two. Other extents fail to compile where they are known, or throw `shape_error`.
   template <class M>
     requires viewable_as<M, T>
   explicit tensor_ref(M&& view) : tensor_ref(detail::strided_view<D...>(view)) {}
-  /// Views a tensor of this dtype (`dtype_error`), in whatever order its elements lie. The tensor must outlive the
-  /// view.
+  /// Views a tensor with any strides. Throws `dtype_error` if its dtype differs. The tensor must outlive the view.
   explicit tensor_ref(tensor const& t) : tensor_ref(t.data<element>(), t.sizes(), t.strides()) {}
 
   T* data() const { return data_; }
   index_t size() const { return numel(sizes_); }
   dims const& sizes() const { return sizes_; }
   dims const& strides() const { return strides_; }
-  /// A tensor on the memory.
+  /// Returns a tensor on the same memory.
   tensor view() const {
     return tensor::from_blob(const_cast<element*>(data_), sizes_, strides_, dtype_of_type<element>());
   }
@@ -117,7 +115,7 @@ private:
 };
 
 namespace detail {
-/// How many elements the type of a range says that it has; `dyn` where it does not.
+/// The number of elements according to the type of a range; `dyn` if the type does not fix it.
 template <class R>
 inline constexpr index_t extent_of_range = dyn;
 template <class R>
@@ -127,7 +125,7 @@ template <class R>
   requires requires { typename std::array<char, R::extent + 1>; }
 inline constexpr index_t extent_of_range<R> = static_cast<index_t>(R::extent);
 } // namespace detail
-/// `tensor_ref(v)` of a vector, array or span: of as many elements as its type says, else `dyn`.
+/// Deduces `tensor_ref(v)` for a vector, array or span. The extent is fixed if the type fixes it, otherwise `dyn`.
 template <class R>
   requires(!viewable<R> &&
            requires(R& r) {
@@ -169,7 +167,7 @@ struct traits<tensor_ref<T, D...>> {
   }
 };
 
-/// First element of the memory behind a view.
+/// Returns a pointer to the first element of the memory behind a view.
 template <class T, index_t... D>
   requires((D != dyn) && ...)
 constexpr T* data_of(tensor_ref<T, D...> const& x) {

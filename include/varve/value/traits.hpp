@@ -7,9 +7,8 @@
 
 namespace varve {
 
-/// What the library knows of a value type. Specialized for scalars, `array`, `proxy`, `tensor` and `seen`:
-/// `base` (the type under all interpreters), `level` (0 for values seen through none), `shape(v)` and `type(v)` as
-/// facts.
+/// The properties of a value type. Specialized for scalars, `array`, `proxy`, `tensor` and `seen`. Members: `base` (the
+/// type below all interpreters), `level` (0 for values that are not wrapped), and `shape(v)` and `type(v)` as facts.
 template <class V>
 struct traits {};
 
@@ -22,7 +21,7 @@ struct traits<V> {
   static constexpr auto type(V const&) { return ints<static_cast<index_t>(dtype_of_type<V>())>{}; }
 };
 
-/// What operators take and return.
+/// A type that operators take and return.
 template <class V>
 concept value = requires { traits<std::remove_cvref_t<V>>::level; };
 
@@ -30,7 +29,7 @@ concept value = requires { traits<std::remove_cvref_t<V>>::level; };
 template <class V>
 concept number = std::is_arithmetic_v<std::remove_cvref_t<V>>;
 
-/// A value that is varve's own, so that expressions with it mean varve's operators.
+/// A value of one of varve's own types, so that expressions with it use varve's operators.
 template <class V>
 concept varve_value = value<V> && !number<V>;
 
@@ -46,7 +45,7 @@ consteval bool holds_numbers() {
     else return holds_numbers<E, Depth + 1>();
   } else return false;
 }
-/// A range, or a range of ranges, of numbers: what a tensor can be made of.
+/// A range of numbers, or a range of such ranges, from which a tensor can be made.
 template <class R>
 concept range_of_numbers = holds_numbers<R>();
 template <class T>
@@ -56,34 +55,34 @@ constexpr void refuse_range() {
 }
 } // namespace detail
 
-/// What a value is below all transforms: a number, an array, a tensor, a proxy.
+/// The type of a value below all transforms: a number, an array, a tensor, a proxy.
 template <class V>
 using base_of = typename traits<std::remove_cvref_t<V>>::base;
-/// The level of the outermost static transform that a value is seen through; 0 of plain ones.
+/// The level of the outermost static transform that a value is seen through; 0 for plain values.
 template <class V>
 inline constexpr int level_of = traits<std::remove_cvref_t<V>>::level;
 
-/// The logical shape of a value, as a fact: a type for static values, data for `tensor` and `proxy`.
+/// Returns the logical shape of a value as a fact: a type for static values, data for `tensor` and `proxy`.
 template <value V>
 constexpr auto shape_of(V const& v) {
   return traits<V>::shape(v);
 }
-/// The dtype of a value as a fact of one entry.
+/// Returns the dtype of a value as a fact with one entry.
 template <value V>
 constexpr auto type_fact(V const& v) {
   return traits<V>::type(v);
 }
-/// The dtype of a value.
+/// Returns the dtype of a value.
 template <value V>
 constexpr dtype dtype_of(V const& v) {
   return static_cast<dtype>(to_dims(traits<V>::type(v))[0]);
 }
-/// Number of dimensions.
+/// Returns the number of dimensions.
 template <value V>
 constexpr int rank_of(V const& v) {
   return to_dims(traits<V>::shape(v)).n;
 }
-/// Number of dimensions, and of elements, of a value of either world.
+/// Return the number of dimensions (`rank`) and of elements (`numel`) of any value, static or dynamic.
 template <varve_value V>
 constexpr int rank(V const& v) {
   return rank_of(v);
@@ -100,7 +99,7 @@ template <number V>
 constexpr extent numel(V const&) {
   return 1;
 }
-/// dtype and shape as data.
+/// Returns dtype and shape as data.
 template <value V>
 constexpr meta meta_of(V const& v) {
   return {dtype_of(v), to_dims(shape_of(v)), number<V>};

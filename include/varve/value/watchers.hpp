@@ -5,7 +5,7 @@ namespace varve {
 class tensor;
 
 namespace detail {
-/// Who is told what a program reads of tensors as C++ values, while it is traced for later calls.
+/// An observer of the tensor elements that a program reads as C++ values while it is traced for later calls.
 struct read_watcher {
   virtual void number(tensor const& t) = 0;
   virtual void memory(tensor const& t) = 0;
@@ -14,7 +14,7 @@ protected:
   ~read_watcher() = default;
 };
 inline constinit thread_local read_watcher* watches_reads = nullptr;
-/// Who makes something else of tensors that a program makes of C++ values (`fake_mode`).
+/// A hook that replaces tensors which a program makes from C++ values (`fake_mode`).
 struct literal_lifter {
   virtual tensor lifted(tensor const& t) = 0;
 
@@ -22,16 +22,17 @@ protected:
   ~literal_lifter() = default;
 };
 inline constinit thread_local literal_lifter* lifts_literals = nullptr;
-/// Who is told that a tensor becomes another value under the same handle, before, when it may be refused, and after: a
-/// tracer.
+/// An observer of changes of the value behind a handle, for tracers. `renaming` is called before the change and may
+/// refuse it; `renamed` is called after it.
 struct rename_watcher {
-  void (*renaming)(rename_watcher& self, char const* op, tensor const& x); // no virtual functions: each unit has those
+  // No virtual functions, since each unit would contain them.
+  void (*renaming)(rename_watcher& self, char const* op, tensor const& x);
   void (*renamed)(rename_watcher& self, tensor const& x, tensor const& y);
-  /// `y` is the data of `x` (`tensor::data`).
+  /// Called when `y` was made as the data of `x` (`tensor::data`, `detach_`).
   void (*read)(rename_watcher& self, tensor const& x, tensor const& y);
-  /// `y` is another handle of the value x.
+  /// Called when `y` was made as another handle of the value x.
   void (*shared)(rename_watcher& self, tensor const& x, tensor const& y);
-  /// `detach`, which no unit has that does not trace.
+  /// Runs the operator `detach`. It is called through this pointer so that only units that trace contain it.
   tensor (*detach)(tensor const& x);
 };
 inline constinit thread_local rename_watcher* watches_renames = nullptr;
