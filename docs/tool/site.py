@@ -23,12 +23,14 @@ PAGES = [
     ("README.md", "index.html", "varve"),
     ("docs/tutorial.md", "tutorial.html", "Tutorial"),
     ("docs/transforms.md", "transforms.html", "What there is"),
+    ("docs/choosing.md", "choosing.html", "Plain, compile or fuse"),
     ("docs/coming_from.md", "coming_from.html", "Coming from ..."),
     ("docs/modes_and_subclasses.md", "modes_and_subclasses.html", "Modes and subclasses"),
     ("docs/operators_of_your_own.md", "operators_of_your_own.html", "Operators of your own"),
     ("docs/processes.md", "processes.html", "Several processes"),
     ("docs/errors.md", "errors.html", "Errors explained"),
     ("docs/tools.md", "tools.html", "Packages and tools"),
+    ("docs/compile_times.md", "compile_times.html", "Compile times"),
     ("docs/gallery.md", "gallery.html", "Gallery"),
     (None, "messages.html", "All messages"),
     (None, "reference.html", "Reference"),
@@ -224,7 +226,8 @@ def missing_names(root, names):
 
 
 WRITTEN = ["README.md", "docs/tutorial.md", "docs/transforms.md", "docs/coming_from.md", "docs/modes_and_subclasses.md",
-           "docs/operators_of_your_own.md", "docs/processes.md", "docs/gallery.md"]
+           "docs/operators_of_your_own.md", "docs/processes.md", "docs/gallery.md", "docs/choosing.md",
+           "docs/compile_times.md"]
 OTHERS = {"static_assert", "decltype", "find_package", "add_subdirectory", "with_parts", "setup_context"}
 
 
