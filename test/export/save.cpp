@@ -295,6 +295,21 @@ TEST_CASE("save: what is no program is refused with its place", "[export][save][
   CHECK(refused > rounds / 2);
 }
 
+TEST_CASE("save: numbers of sizes in a file lead nowhere else", "[export][save][exception]") {
+  auto const n = vv::dynamic_dim("n", 2, 50);
+  auto const f = [](tensor const& x) { return x * x; };
+  std::string const good = vv::to_text(vv::export_program(f, {.dynamic_shapes = {{n}}})(data({5})));
+  std::size_t const at = good.find("size symbol ");
+  REQUIRE(at != std::string::npos);
+  std::string bad = good;
+  for (int k = 0; k < 8; ++k) bad.insert(at, "size sum 1 1\n");
+  bad.replace(bad.find("size symbol ") + 12, 1, "8");
+  CHECK_THROWS_AS(vv::program_from_text(bad), vv::value_error);
+  std::string large = good;
+  large.insert(large.find("\n", at) + 1, "size product 1099511627776 1099511627776\n");
+  CHECK(vv::program_from_text(large)(data({7})).size() == 1);
+}
+
 TEST_CASE("safetensors: written, read, refused", "[export][save][exception]") {
   vv::named_tensors const all{{"a", data({2, 3})},
                               {"empty \"quoted\"", vv::zeros(vv::dims{0, 4}, dtype::int64)},
@@ -312,6 +327,10 @@ TEST_CASE("safetensors: written, read, refused", "[export][save][exception]") {
   CHECK_THROWS_AS(vv::to_safetensors({{"a", data({1})}, {"a", data({1})}}), vv::value_error);
   CHECK_THROWS_WITH(vv::from_safetensors("abc"), Catch::Contains("3 bytes"));
   CHECK_THROWS_WITH(vv::from_safetensors(std::string(8, '\x7f')), Catch::Contains("the header has"));
+  std::string twice = R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[2],)"
+                      R"("data_offsets":[0,8]}})";
+  twice = std::string(1, static_cast<char>(twice.size())) + std::string(7, '\0') + twice + "12345678";
+  CHECK_THROWS_WITH(vv::from_safetensors(twice), Catch::Contains("b shares bytes"));
   std::mt19937 draw(3);
   int refused = 0;
   for (int k = 0; k < 3000; ++k) {

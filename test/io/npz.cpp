@@ -111,6 +111,13 @@ TEST_CASE("npz: what is wrong is named, with its place", "[io][npz]") {
   bad = good;
   bad[bad.find("PK\x01\x02") + 10] = 12; // bzip2
   CHECK_THROWS_WITH(vv::from_npz(bad), ContainsText("w.npy: the compression method 12"));
+  std::string const one = vv::to_npz({{"w", vv::zeros({500})}});
+  std::size_t const directory = one.find("PK\x01\x02"), end = one.find("PK\x05\x06");
+  bad = one;
+  bad.insert(end, one.substr(directory, end - directory)); // the same file twice
+  std::size_t const last = bad.find("PK\x05\x06");
+  bad[last + 8] = bad[last + 10] = 2;
+  CHECK_THROWS_WITH(vv::from_npz(bad), ContainsText("w.npy: it shares bytes with another file"));
   vv::detail::zip_writer other;
   other.add("readme.txt", "text", vv::stored{});
   CHECK_THROWS_WITH(vv::from_npz(std::move(other).finish()), ContainsText("readme.txt is no .npy file"));

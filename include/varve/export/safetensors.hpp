@@ -237,6 +237,7 @@ named_tensors read_safetensors(std::string_view bytes, Make const& make) {
     refuse("the header has " + std::to_string(length) + " bytes, and the file " + std::to_string(bytes.size()));
   std::string_view const data = bytes.substr(8 + static_cast<std::size_t>(length));
   named_tensors r;
+  std::size_t used = 0;
   for (auto const& e : detail::safetensors_header(bytes.substr(8, static_cast<std::size_t>(length))).read()) {
     std::size_t count = static_cast<std::size_t>(itemsize(e.type));
     bool fits = e.from <= e.to && e.to <= data.size();
@@ -246,6 +247,7 @@ named_tensors read_safetensors(std::string_view bytes, Make const& make) {
              std::to_string(e.from) + " to " + std::to_string(e.to));
     for (auto const& known : r)
       if (known.first == e.name) refuse("two tensors have the name " + e.name);
+    if ((used += count) > data.size()) refuse("the tensor " + e.name + " shares bytes with another one");
     r.emplace_back(e.name, make(data.substr(e.from, count), e.sizes, e.type));
   }
   return r;

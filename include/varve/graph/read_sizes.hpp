@@ -157,7 +157,11 @@ constexpr loop::symbol_names names_of(graph_view const& g) {
 }
 /// The values of the expressions of a graph for a set of samples.
 constexpr size_numbers sampled_sizes(graph_view const& g, int point) {
-  if (names_of(g).count > loop::max_symbols)
+  bool few = names_of(g).count <= loop::max_symbols;
+  for (std::size_t k = 0; k < g.sizes.expressions; ++k) // of a file the numbers of symbols may be any
+    if (size_expression const& e = g.expressions[k]; e.op == size_op::symbol)
+      few = few && e.a.number() >= 0 && e.a.number() < loop::max_symbols;
+  if (!few)
     refuse::argument_is_invalid("graph", "there are samples for six symbolic sizes only");
   return {g.expressions, g.expressions + g.sizes.expressions, loop::samples[point]};
 }

@@ -71,7 +71,12 @@ public:
     if (count > bytes_.size() / 46)
       refuse("the archive says that it has " + std::to_string(count) + " files, more than its bytes could hold");
     std::vector<zip_entry> r;
-    for (std::uint64_t k = 0; k < count; ++k) r.push_back(entry_at(at));
+    std::uint64_t left = bytes_.size();
+    for (std::uint64_t k = 0; k < count; ++k) {
+      zip_entry const& e = r.emplace_back(entry_at(at));
+      if (e.packed > left) refuse(e.name + ": it shares bytes with another file of the archive, or has too many");
+      left -= e.packed;
+    }
     return r;
   }
   /// Returns the bytes of an entry and verifies its checksum. If the entry is compressed, `buffer` holds the bytes.

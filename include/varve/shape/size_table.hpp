@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/core/dims.hpp>
 #include <varve/core/extent.hpp>
 #include <varve/core/list.hpp>
 #include <varve/core/message.hpp>
@@ -125,17 +126,18 @@ public:
     if (x.op == size_op::symbol) return symbols[x.a.number()];
     return combine(x.op, evaluate(x.a, symbols), evaluate(x.b, symbols));
   }
-  /// Returns the result of an operation on numbers.
+  /// Returns the result of an operation on numbers. Sizes that do not fit into 64 bits, as a file may have them, wrap
+  /// around.
   static constexpr index_t combine(size_op op, index_t a, index_t b) {
     switch (op) {
     case size_op::sum:
-      return a + b;
+      return static_cast<index_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
     case size_op::product:
-      return a * b;
+      return detail::wrapping_product(a, b);
     case size_op::quotient:
-      return detail::floor_div(a, b);
+      return b == -1 ? detail::wrapping_product(a, b) : detail::floor_div(a, b);
     case size_op::remainder:
-      return detail::floor_mod(a, b);
+      return b == -1 ? 0 : detail::floor_mod(a, b);
     case size_op::least:
       return a < b ? a : b;
     default:
