@@ -156,6 +156,12 @@ TEST_CASE("random: means and variances", "[family][random]") {
   tensor all = vv::zeros({n}, dtype::int64);
   check_moments("random_", vv::div(vv::random_(all), 0x1p63), 0.5, 1 / 12.);
   check_moments("random_", vv::div(vv::random_(all, INT64_MIN, INT64_MAX), 0x1p63), 0, 1 / 3.);
+  for (auto const& [type, most] : {std::pair{dtype::float16, 0x1p11}, std::pair{dtype::bfloat16, 0x1p8}}) {
+    tensor const half = vv::to(vv::random_(vv::zeros({2000}, type)), dtype::float64);
+    CHECK(vv::amax(half).item() <= most);
+    CHECK(vv::amax(half).item() > most / 2);
+    CHECK(vv::amin(half).item() >= 0);
+  }
 }
 TEST_CASE("poisson: frequencies on both sides of the change of method", "[family][random]") {
   constexpr vv::index_t n = 100000;

@@ -100,7 +100,7 @@ inline constexpr struct cauchy__t {
   }
 } cauchy_{};
 /// Fills x with integers in [low, high) (`Tensor.random_`). Without a range these are all non-negative integers of the
-/// dtype; for float32 and float64, those up to 2^24 or 2^53, which are exact.
+/// dtype; for floating dtypes, those up to which all are exact: 2^53, 2^24, 2^11 and 2^8.
 inline constexpr struct random__t {
   template <std::same_as<tensor> T>
   T const& operator()(T const& x, std::int64_t low, std::int64_t high, generator_ref g = {}) const {
@@ -110,11 +110,13 @@ inline constexpr struct random__t {
   T const& operator()(T const& x, generator_ref g = {}) const {
     dtype const t = x.dtype();
     if (is_complex(t)) refuse::dtype_is_not_supported("random_", name(t));
-    std::int64_t const most = t == dtype::bool_     ? 1
-                              : t == dtype::float64 ? INT64_C(1) << 53
-                              : is_floating(t)      ? INT64_C(1) << 24
-                              : t == dtype::int64   ? INT64_MAX - 1
-                                                    : detail::greatest_of(t);
+    std::int64_t const most = t == dtype::bool_      ? 1
+                              : t == dtype::float64  ? INT64_C(1) << 53
+                              : t == dtype::float32  ? INT64_C(1) << 24
+                              : t == dtype::float16  ? INT64_C(1) << 11
+                              : t == dtype::bfloat16 ? INT64_C(1) << 8
+                              : t == dtype::int64    ? INT64_MAX - 1
+                                                     : detail::greatest_of(t);
     return (*this)(x, 0, most + 1, g);
   }
 } random_{};
