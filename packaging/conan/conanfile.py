@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSL-1.0
-"""conan create packaging/conan: headers only."""
+"""conan create packaging/conan: headers only. For the compiled library install varve with CMake."""
 import os
 import re
 
@@ -18,8 +18,8 @@ class VarveConan(ConanFile):
     topics = ("automatic-differentiation", "tensors", "header-only")
     package_type = "header-library"
     settings = "os", "arch", "compiler", "build_type"
-    options = {"with_xsimd": [True, False]}
-    default_options = {"with_xsimd": True}
+    options = {"with_xsimd": [True, False], "threads": ["none", "openmp", "pool"]}
+    default_options = {"with_xsimd": True, "threads": "none"}
     no_copy_source = True
 
     def export_sources(self):
@@ -55,9 +55,19 @@ class VarveConan(ConanFile):
         self.cpp_info.set_property("cmake_file_name", "varve")
         self.cpp_info.set_property("cmake_target_name", "varve::varve")
         self.cpp_info.set_property("pkg_config_name", "varve")
+        # As CMakeLists.txt has it in varve_dependencies and varve_requirements.
         self.cpp_info.defines = [f"VARVE_USE_XSIMD={1 if self.options.with_xsimd else 0}"]
         self.cpp_info.cxxflags = {
-            "gcc": ["-fconstexpr-ops-limit=1000000000", "-fconstexpr-loop-limit=10000000"],
+            "gcc": ["-fconstexpr-ops-limit=1000000000", "-fconstexpr-loop-limit=10000000", "-ftoplevel-reorder"],
             "clang": ["-fconstexpr-steps=1000000000"],
             "apple-clang": ["-fconstexpr-steps=1000000000"],
         }.get(str(self.settings.get_safe("compiler")), [])
+        if self.options.threads == "openmp":
+            self.cpp_info.defines.append("VARVE_USE_OPENMP=1")
+            self.cpp_info.cxxflags.append("-fopenmp")
+            self.cpp_info.exelinkflags = ["-fopenmp"]
+            self.cpp_info.sharedlinkflags = ["-fopenmp"]
+        elif self.options.threads == "pool":
+            self.cpp_info.defines.append("VARVE_USE_THREADS=1")
+            if self.settings.get_safe("os") in ("Linux", "FreeBSD"):
+                self.cpp_info.system_libs = ["pthread"]
