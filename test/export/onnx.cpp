@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <unistd.h>
 #include <varve_test.hpp>
 
 #if __has_include(<protozero/pbf_reader.hpp>)
@@ -63,7 +64,11 @@ tensor numbers(dims const& sizes, double from = 0.1, dtype type = dtype::float32
 /// Cases for another runtime, in a folder.
 class cases {
 public:
-  cases() : folder_("varve_onnx") { std::filesystem::create_directories(folder_); }
+  cases() : folder_((std::filesystem::temp_directory_path() / ("varve_onnx_" + std::to_string(::getpid()))).string()) {
+    std::filesystem::create_directories(folder_);
+  }
+  cases(cases const&) = delete;
+  ~cases() { std::filesystem::remove_all(folder_); }
   template <class... X>
   void add(std::string const& name, vv::exported_program const& p, X const&... x) {
     vv::save_onnx(folder_ + "/" + name + ".onnx", p);
