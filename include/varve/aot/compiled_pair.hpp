@@ -28,7 +28,7 @@ struct compiled_backward {
     if (inside_transform())
       refuse::with<transform_error>(
           "varve: aot: the backward pass of a compiled function was called under a transform, which "
-          "would not see into it; call grad or vmap around the function (AO-20)");
+          "would not see into it; call grad or vmap around the function");
     boxed_args in = saved;
     for (int k = 0; k < saved.size(); ++k)
       if (saved[k].writes() != versions[static_cast<std::size_t>(k)])
@@ -47,7 +47,7 @@ struct compiled_backward {
     if (is_grad_enabled() && written.size() > 0)
       refuse::with<autograd_error>(
           "varve: aot: the backward pass of a compiled function writes into an argument, and was asked "
-          "for with create_graph, which would record it; run the function itself (AO-19)");
+          "for with create_graph, which would record it; run the function itself");
     no_grad const off;
     boxed_args const g = backward(in);
     for (std::size_t k = 0; k < places.size(); ++k) {
@@ -72,7 +72,7 @@ private:
     auto refuse = [](boxed_args const&, bool const*) -> boxed_args {
       refuse::with<autograd_error>(
           "varve: aot: the backward pass of a compiled function cannot be differentiated: its graph "
-          "has no second derivative; take it of the function itself (AO-18)");
+          "has no second derivative; take it of the function itself");
     };
     r.set_history(edge_to(record_function(refuse, leading_to(self, out), 1, "Error")));
     return r;

@@ -77,20 +77,20 @@ inline void require_exportable(joint_graph const& g, boxed_args const& in, int l
   for (int k = 0; k < in.size(); ++k) {
     aot_input const& i = g.inputs[static_cast<std::size_t>(k)];
     auto const which = "argument " + std::to_string(k);
-    if (i.is_written && i.requires_grad) refuse(which + " requires a gradient and is written into (AE-2)");
+    if (i.is_written && i.requires_grad) refuse(which + " requires a gradient and is written into");
     if (i.reshaped || i.set_to_input >= 0 || i.set_to_result >= 0)
-      refuse(which + " is given another shape or other memory: metadata mutation of an input (AE-2)");
-    if (i.is_written_backward) refuse(which + " is written into by a backward pass (AE-2)");
+      refuse(which + " is given another shape or other memory: metadata mutation of an input");
+    if (i.is_written_backward) refuse(which + " is written into by a backward pass");
     for (int j = 0; j < in.size(); ++j)
       if (i.is_written && j != k && in[j].shares_storage(in[k]))
-        refuse(which + " is written into and shares memory with argument " + std::to_string(j) + " (AE-2)");
+        refuse(which + " is written into and shares memory with argument " + std::to_string(j));
   }
   for (std::size_t k = 0; k < g.outputs.size(); ++k)
     if (static_cast<int>(k) != loss && loss >= 0 && g.outputs[k].requires_grad)
-      refuse("result " + std::to_string(k) + " requires a gradient and is not the loss; detach it (AE-1)");
+      refuse("result " + std::to_string(k) + " requires a gradient and is not the loss; detach it");
   if (loss >= 0 &&
       (loss >= static_cast<int>(g.outputs.size()) || !g.outputs[static_cast<std::size_t>(loss)].requires_grad))
-    refuse("result " + std::to_string(loss) + " is the loss, and does not require a gradient (AE-1)");
+    refuse("result " + std::to_string(loss) + " is the loss, and does not require a gradient");
 }
 /// Returns the graph if every result of the function is one of its results; refuses arguments and views.
 inline graph with_all_outputs(joint_graph const& g) {
@@ -118,7 +118,7 @@ exported_joint export_joint(boxed_function_ref f, boxed_args const& x, int loss)
   G const joint = optimize(with_all_outputs(g), purpose::values);
   r.joint = loss < 0 ? joint : with_unit_tangent(joint);
   if (loss >= 0 && g.tangents.size() != 1)
-    refuse::with<autograd_error>("varve: aot_export: an argument that is written has a gradient (AE-2)");
+    refuse::with<autograd_error>("varve: aot_export: an argument that is written has a gradient");
   return r;
 }
 #if VARVE_COMPILED // for the library

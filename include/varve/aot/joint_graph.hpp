@@ -234,7 +234,7 @@ struct ahead_of_time final : functional_captures, leaves_of_program {
       if (mutations_of(t).any())
         refuse::with<autograd_error>(
             "varve: aot: the backward of a custom function writes into the gradient that it is given; "
-            "clone it there (AO-19)");
+            "clone it there");
     for (std::size_t k = 0; k < g.size(); ++k)
       if (g[k].defined()) {
         to.differentiated.push_back(of[k]);

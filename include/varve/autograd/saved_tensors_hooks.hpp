@@ -15,7 +15,7 @@ public:
       if (l->kind->records)
         refuse::with<transform_error>(
             "varve: saved tensor hooks were switched on inside of grad, vjp or jacrev, which do not "
-            "support them (TR-25)");
+            "support them");
   }
   /// Makes hooks for `checkpoint`: for the one active level of `grad` if `of_level`, otherwise for eager nodes.
   saved_tensors_hooks(Pack pack, Unpack unpack, bool of_level) : pack_(std::move(pack)), unpack_(std::move(unpack)) {

@@ -364,9 +364,9 @@ boxed_args higher_order_operator::redispatch(boxed_hop const& op, dispatch_key_s
       bool recorded = false;
       for (auto const& t : x) recorded = recorded || (s.grad_mode && t.defined() && t.has_history());
       if (recorded && written_)
-        refuse::with<autograd_error>((std::string("varve: ") + name_ +
-                                      " writes into operands, which cannot be recorded; call it under no_grad (HO-10)")
-                                         .c_str());
+        refuse::with<autograd_error>(
+            (std::string("varve: ") + name_ + " writes into operands, which cannot be recorded; call it under no_grad")
+                .c_str());
       rule* r = recorded ? rule_for(k) : nullptr;
       if (recorded && !r) r = rule_for(dispatch_key::autograd);
       if (r) return (*r)(nullptr, op, x);

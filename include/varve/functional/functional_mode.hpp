@@ -131,7 +131,7 @@ private:
     if (!mine(x[0]))
       refuse::with<transform_error>((std::string("varve: functional_mode: ") + op.name() +
                                      ": a plain tensor cannot be written with a functional one; make it functional by "
-                                     "to_functional_tensor, or use the functional operator (FN-23)")
+                                     "to_functional_tensor, or use the functional operator")
                                         .c_str());
   }
   /// True if eager autograd recorded the result of a function of a higher-order operator; the operator would lose this

@@ -54,7 +54,7 @@ VARVE_COLD inline tensor run_functional_without_mode(boxed_op const& op, boxed_a
                                 ": a value of a program that was being made (by export_program, aot_function or a "
                                 "functional_mode) is used after it; return it from the function. Under a "
                                 "functional_mode of your own: use it under its functional_mode_guard, or its value by "
-                                "from_functional_tensor (FN-28)")
+                                "from_functional_tensor")
                                    .c_str());
 }
 } // namespace detail

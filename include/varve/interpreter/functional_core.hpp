@@ -210,9 +210,9 @@ private:
     return fresh ? y : T(clone(y));
   }
   [[noreturn]] VARVE_COLD static void refuse_frozen(char const* who) {
-    refuse::with<transform_error>((std::string("varve: functionalize: ") + who +
-                                   " writes into memory that was frozen; clone the value first (FN-20)")
-                                      .c_str());
+    refuse::with<transform_error>(
+        (std::string("varve: functionalize: ") + who + " writes into memory that was frozen; clone the value first")
+            .c_str());
   }
   [[noreturn]] VARVE_COLD static void refuse_write_of_capture(char const* who) {
     refuse::with<transform_error>(
@@ -225,7 +225,7 @@ private:
     refuse::with<transform_error>(
         (std::string("varve: functionalize: ") + op.name() +
          " returned a value in the memory of an operand, but is no view (op_kind::view): its inverse "
-         "is not known (FN-25)")
+         "is not known")
             .c_str());
   }
 };

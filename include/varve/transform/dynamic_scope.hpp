@@ -111,7 +111,7 @@ public:
     if (this_thread_state.saved_hooks && !this_thread_state.saved_hooks->at_level)
       refuse::with<transform_error>(
           "varve: grad, vjp and jacrev do not support saved tensor hooks; take the transform out of "
-          "their scope (TR-25)");
+          "their scope");
     layer_.outer_grad_mode = this_thread_state.grad_mode;
   }
 
