@@ -38,8 +38,16 @@ constexpr meta shape_of(attributes const&, meta const* in, int n) {
   return r;
 }
 template <class Body, bool Compares = false>
-constexpr op_handle pointwise(char const* name, int arity) {
-  return {name, op_kind::pointwise, arity, &shape_of<Compares>, &lanes_of<Body>::f64, &lanes_of<Body>::get};
+constexpr op_handle pointwise(char const* name, int arity, operator_class what = operator_class::pointwise) {
+  op_handle h{name, op_kind::pointwise, arity, &shape_of<Compares>, &lanes_of<Body>::f64, &lanes_of<Body>::get};
+  h.planned_as = what;
+  return h;
+}
+/// An operator that is planned as one of a class.
+constexpr op_handle planned(operator_class what, char const* name, op_kind kind, int arity) {
+  op_handle h{name, kind, arity, nullptr};
+  h.planned_as = what;
+  return h;
 }
 struct add_body {
   template <class V>
@@ -89,25 +97,31 @@ struct where_body {
     return a[0] * a[1] + (V(1) - a[0]) * a[2];
   }
 };
-inline constexpr op_handle add = pointwise<add_body>("add", 2), sub = pointwise<sub_body>("sub", 2),
-                           mul = pointwise<mul_body>("mul", 2);
-inline constexpr op_handle div_ = pointwise<div_body>("div", 2), neg = pointwise<neg_body>("neg", 1),
-                           tanh_ = pointwise<tanh_body>("tanh", 1);
-inline constexpr op_handle gt = pointwise<gt_body, true>("gt", 2), where = pointwise<where_body>("where", 3);
+inline constexpr op_handle add = pointwise<add_body>("add", 2, operator_class::add),
+                           sub = pointwise<sub_body>("sub", 2, operator_class::sub),
+                           mul = pointwise<mul_body>("mul", 2, operator_class::mul),
+                           div_ = pointwise<div_body>("div", 2, operator_class::div),
+                           neg = pointwise<neg_body>("neg", 1, operator_class::neg),
+                           tanh_ = pointwise<tanh_body>("tanh", 1),
+                           gt = pointwise<gt_body, true>("gt", 2, operator_class::cheap),
+                           where = pointwise<where_body>("where", 3, operator_class::cheap);
 
 inline constexpr op_handle placeholder{"placeholder", op_kind::placeholder, 0, nullptr},
-    constant{"constant", op_kind::constant, 0, nullptr};
-inline constexpr op_handle sum{"sum", op_kind::reduction, 1, nullptr}, amax{"amax", op_kind::reduction, 1, nullptr},
-    argmax{"argmax", op_kind::reduction, 1, nullptr};
-inline constexpr op_handle mm{"mm", op_kind::contraction, 2, nullptr}, reshape{"reshape", op_kind::view, 1, nullptr},
-    permute{"permute", op_kind::view, 1, nullptr};
-inline constexpr op_handle expand{"expand", op_kind::view, 1, nullptr}, slice{"slice", op_kind::view, 1, nullptr};
-inline constexpr op_handle slice_backward{"slice_backward", op_kind::view, 1, nullptr},
-    cat{"cat", op_kind::join, -1, nullptr}, to{"to", op_kind::convert, 1, nullptr};
-inline constexpr op_handle arange{"arange", op_kind::factory, 0, nullptr},
-    one_hot{"one_hot", op_kind::indexing, 1, nullptr};
-inline constexpr op_handle gather{"gather", op_kind::indexing, 2, nullptr},
-    scatter_add{"scatter_add", op_kind::indexing, 3, nullptr};
+    constant{"constant", op_kind::constant, 0, nullptr}, to{"to", op_kind::convert, 1, nullptr};
+inline constexpr op_handle sum = planned(operator_class::sum, "sum", op_kind::reduction, 1),
+                           amax = planned(operator_class::amax, "amax", op_kind::reduction, 1),
+                           argmax = planned(operator_class::argmax, "argmax", op_kind::reduction, 1),
+                           mm = planned(operator_class::mm, "mm", op_kind::contraction, 2),
+                           reshape = planned(operator_class::reshape, "reshape", op_kind::view, 1),
+                           permute = planned(operator_class::permute, "permute", op_kind::view, 1),
+                           expand = planned(operator_class::expand, "expand", op_kind::view, 1),
+                           slice = planned(operator_class::slice, "slice", op_kind::view, 1),
+                           slice_backward = planned(operator_class::slice_backward, "slice_backward", op_kind::view, 1),
+                           cat = planned(operator_class::cat, "cat", op_kind::join, -1),
+                           arange = planned(operator_class::arange, "arange", op_kind::factory, 0),
+                           one_hot = planned(operator_class::one_hot, "one_hot", op_kind::indexing, 1),
+                           gather = planned(operator_class::gather, "gather", op_kind::indexing, 2),
+                           scatter_add = planned(operator_class::scatter_add, "scatter_add", op_kind::indexing, 3);
 
 /// Writes a graph, shapes computed.
 struct writer {

@@ -90,7 +90,9 @@ void visit_rows(V const& visit) {
   along("cummin", [](auto const& x) { return vv::cummin(x, vv::axis<0>).first; }, some_rows);
   along("logcumsumexp", [](auto const& x) { return vv::logcumsumexp(x, vv::axis<-1>); }, rows);
   along("argsort", [](auto const& x) { return vv::argsort(x, vv::axis<-1>); }, rows, true);
-  along("kth_place", [](auto const& x) { return vv::kth_place(x, vv::axis<-1>, vv::ints<1>{}); }, some_rows, true);
+  along(
+      "kth_place", [](auto const& x) { return vv::kth_place(x, vv::axis<-1>, vv::ints<1>{}); },
+      shapes{{dims{4}}, {dims{2, 3, 2}}}, true);
   along("sort", [](auto const& x) { return vv::sort(x, vv::axis<0>, vv::ints<1>{}).first; }, rows);
   along("topk", [](auto const& x) { return vv::topk(x, vv::ints<1>{}, vv::axis<-1>).first; }, some_rows);
   along("kthvalue", [](auto const& x) { return vv::kthvalue(x, vv::ints<1>{}, vv::axis<-1>).first; }, some_rows);

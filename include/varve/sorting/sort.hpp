@@ -115,7 +115,7 @@ inline constexpr struct kth_place_t {
   static constexpr auto op_name = "kth_place";
   template <value X, class A, class K>
   constexpr auto operator()(X const& x, A const& axis, K const& k) const {
-    return bind<kth_place_t>(axis, k)(x);
+    return bind<kth_place_t>(on_dims(detail::one_axis, detail::as_fact(axis), shape_of(x)), detail::as_fact(k))(x);
   }
 } kth_place{};
 template <>
