@@ -34,6 +34,27 @@ constexpr auto of_two = vv::jet([](auto const& x, auto const& y) { return std::p
 static_assert(of_two.first == std::pair{6.0, 5.0});
 static_assert(of_two.second.first == std::tuple{3.0, 22.0} && of_two.second.second == std::tuple{1.0, 9.0});
 
+constexpr auto of_float = vv::jet(cube, std::tuple{2.0f}, std::tuple{1.0f, 0.0f});
+static_assert(std::is_same_v<decltype(of_float.second), std::tuple<float, float>>);
+
+TEST_CASE("jet: plain numbers beside tensors; what has no part in it may be written", "[jet]") {
+  tensor const x({0.5, 2.0}), zero = vv::zeros_like(x);
+  auto const f = [](auto const& a, auto const& b) { return a * b * b; };
+  auto const [y, d] = vv::jet(f, std::tuple{x, 3.0}, std::tuple{std::tuple{zero, zero}, std::tuple{1.0, 0.5}});
+  CHECK(y[1].item() == 18);
+  CHECK(std::get<0>(d)[1].item() == 12);              // 2 a b
+  CHECK(std::get<1>(d)[1].item() == Approx(4 + 6.0)); // 2 a + 2 a b / 2
+  auto const writes = [](tensor const& v) {
+    tensor r = vv::zeros({2}, vv::dtype::float64);
+    vv::fill_(r, 3.0);
+    return v * r;
+  };
+  CHECK(std::get<0>(vv::jet(writes, std::tuple{x}, std::tuple{vv::ones_like(x), zero}).second)[0].item() == 3);
+  auto const copies = [](tensor const& v) { return vv::copy_(vv::zeros({2}, vv::dtype::float64), v); };
+  CHECK_THROWS_WITH(vv::jet(copies, std::tuple{x}, std::tuple{vv::ones_like(x), zero}),
+                    Catch::Contains("copy_ writes into its operand"));
+}
+
 TEST_CASE("jet: both worlds, and what nested jvps give", "[jet]") {
   array<double, 3> const a{0.7, -0.3, 1.1};
   auto const s = third(wave)(a);

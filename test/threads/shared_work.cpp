@@ -368,8 +368,8 @@ TEST_CASE("threads: programs of backends::cpp share their loops", "[threads]") {
     CHECK(vv::loop::threads_of_this_build == vv::loop::threads::of_pool);
     return;
   }
-  char name[] = "/tmp/varve_threads_XXXXXX";
-  std::filesystem::path const cache = ::mkdtemp(name);
+  std::string name = (std::filesystem::temp_directory_path() / "varve_threads_XXXXXX").string();
+  std::filesystem::path const cache = ::mkdtemp(name.data());
   tensor const x = waves({301, 1000}, 0.1), y = waves({301, 1000}, 0.7), flat = waves({size}, 0.2);
   auto const backend =
       vv::backends::cpp.with({.flags = {"-O1"}, .cache = cache, .include = VARVE_TEST_DIR "/../include", .wait = true});

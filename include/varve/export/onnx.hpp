@@ -371,8 +371,8 @@ private:
     onnx_attribute const perm("perm", order);
     return add_node("Transpose", {x}, {&perm});
   }
-  /// Writes a convolution. The attributes are {stride}, {padding} and {dilation ..., transposed, groups, output padding
-  /// ...}.
+  /// Writes a convolution. The attributes are {stride}, {padding} and a list: dilations, whether it is transposed, the
+  /// groups, and output paddings.
   std::string convolved(node const& nd) {
     int const n = nd.at[0].n;
     std::vector<std::int64_t> pads;

@@ -332,7 +332,7 @@ public:
     while (last > 0 && !s[last].defined()) --last;
     if (last == 0) return s[0];
     tensor r;
-    for (int k = last; k > 0; --k) r = wrapped(s[k].defined() ? s[k] : as_tensor(0), r);
+    for (int k = last; k > 0; --k) r = wrapped(s[k].defined() ? s[k] : as_tensor(false), r); // none is a bool
     return wrapped(s[0].defined() ? s[0] : tensor(constant_zeros(dependent<tensor, On>(s[last]))), r);
   }
   template <class Body>
@@ -346,7 +346,7 @@ public:
     tensor const* at = &y;
     for (int k = 0; k <= K && at->defined(); ++k, at = &at->extra()) {
       tensor const& c = at->inner();
-      if (k == 0 || !c.is_number()) r[k] = c;
+      if (k == 0 || c.dtype() != dtype::bool_) r[k] = c;
     }
     return r;
   }
@@ -356,15 +356,16 @@ private:
     return tensor::wrap(c, id, layer::level, rest, {}, c.sizes());
   }
   static tensor process(layer& l, boxed_op const& op, boxed_args const& x) {
+    auto const& self = static_cast<jet_layer const&>(l);
+    bool any = false;
+    for (auto const& t : x) any = any || self.level_.mine(t);
+    if (!any) return op(x);
     if (op.table->kind == op_kind::mutation)
       refuse::with<transform_error>((std::string("varve: jet: ") + op.name() +
                                      " writes into its operand, which jet cannot follow; write jet(functionalize(f))")
                                         .c_str());
-    auto const& self = static_cast<jet_layer const&>(l);
     std::vector<tensor_series<K>> s;
-    bool any = false;
-    for (auto const& t : x) s.push_back(self.series(t)), any = any || self.level_.mine(t);
-    if (!any) return op(x);
+    for (auto const& t : x) s.push_back(self.series(t));
     return self.attach(series_of_result<K, tensor>(boxed_series_call<K>{op, s}));
   }
   static boxed_args refuse_custom(layer&, void const*, boxed_args const&) {
@@ -411,7 +412,7 @@ constexpr auto derivative_of_coefficient(Y const& y, C const& c, std::size_t k) 
     using T = dependent<tensor, C>;
     if (!c.defined()) return T(constant_zeros(y));
     return k < 2 ? T(c) : T(mul(c, factorial(k)));
-  } else return mul(c, factorial(k));
+  } else return scaled_coefficient(c, factorial(k));
 }
 /// Returns t if its dtype is floating or complex; refuses it otherwise.
 inline tensor floating_tensor(tensor t) {

@@ -51,7 +51,12 @@ constexpr auto where_there(F const& f, C const&... c) {
 /// Returns a coefficient times a number.
 template <class C>
 constexpr auto scaled_coefficient(C const& c, double by) {
-  return where_there([by](auto const& v) { return mul(v, by); }, c);
+  return where_there(
+      [by]<class V>(V const& v) {
+        if constexpr (number<V>) return static_cast<V>(static_cast<double>(v) * by); // of the type of v, unlike in C++
+        else return mul(v, by);
+      },
+      c);
 }
 
 /// True if a series has no coefficient other than its first.
