@@ -133,20 +133,20 @@ struct kernels_below;
 /// The rules of one operator for tensors, type-erased. A table is instantiated where a program first uses the operator
 /// on tensors.
 struct op_table {
-  char const* name;
+  char const* name = nullptr;
   /// Argument names, defaults and aliasing in PyTorch's notation, without the name. Empty if the rules have no schema.
-  char const* schema;
-  int arity;
-  bool differentiable;
-  tensor (*eval)(attributes const& at, boxed_args const& x);
-  tensor (*jvp)(int i, attributes const& at, tensor const& d, tensor const& y, boxed_args const& x);
-  tensor (*vjp)(int i, attributes const& at, tensor const& g, tensor const& y, boxed_args const& x);
-  tensor (*batch)(attributes const& at, extent n, boxed_args const& x, bool const* batched);
-  op_handle const* (*handle)();
+  char const* schema = "";
+  int arity = 0;
+  bool differentiable = true;
+  tensor (*eval)(attributes const& at, boxed_args const& x) = nullptr;
+  tensor (*jvp)(int i, attributes const& at, tensor const& d, tensor const& y, boxed_args const& x) = nullptr;
+  tensor (*vjp)(int i, attributes const& at, tensor const& g, tensor const& y, boxed_args const& x) = nullptr;
+  tensor (*batch)(attributes const& at, extent n, boxed_args const& x, bool const* batched) = nullptr;
+  op_handle const* (*handle)() = nullptr;
   /// Returns the result without data: shape, dtype and view layout. This is the kernel of the `meta` backend.
-  tensor (*meta)(attributes const& at, boxed_args const& x);
+  tensor (*meta)(attributes const& at, boxed_args const& x) = nullptr;
   /// The kernels registered at run time; null if there are none.
-  std::atomic<dispatch_table const*>* registered;
+  std::atomic<dispatch_table const*>* registered = nullptr;
   /// The values that are saved for `vjp`, by operand.
   saved_values saved{};
   op_kind kind = op_kind::placeholder;

@@ -151,7 +151,7 @@ inline constexpr bool composite_takes_complex = requires { requires Tag::takes_c
 VARVE_NOINLINE inline tensor of_complex_operands(char const* op, tensor const* const* x, int n, bool of_one) {
   for (int k = 0; k < n; ++k) {
     if (!x[k]->defined() || !is_complex(x[k]->dtype())) continue;
-    op_table const t{op, "", n, true, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr};
+    op_table const t{.name = op, .arity = n};
     auto const kernels = of_one ? complex_kernels.load(std::memory_order_acquire) : nullptr;
     tensor y = kernels ? kernels({&t, &no_attributes}, boxed_args(*x[k])) : tensor();
     if (!y.defined()) refuse_complex(op, x[k]->dtype());
@@ -209,10 +209,8 @@ struct public_call : op_table {
   template <std::size_t K>
   using argument = std::tuple_element_t<K, std::tuple<A...>>;
   explicit public_call(A const&... a)
-      : op_table{Tag::op_name, "", 0, true, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, &slot},
-        arguments(a...) {
-    arity = (0 + ... + is_dynamic_operand<A>);
-  }
+      : op_table{.name = Tag::op_name, .arity = (0 + ... + is_dynamic_operand<A>), .registered = &slot},
+        arguments(a...) {}
 
   tensor run() {
     boxed_args x;

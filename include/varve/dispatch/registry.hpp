@@ -67,8 +67,7 @@ struct defined_operator {
 
   defined_operator(std::string const& n, std::string const& s, operator_schema const& read)
       : name(n), schema(s), node{name.c_str(), op_kind::indexing, read.operands(), nullptr},
-        table{name.c_str(), schema.c_str(), read.operands(), true,    nullptr,    nullptr,
-              nullptr,      nullptr,        nullptr,         nullptr, &registered},
+        table{.name = name.c_str(), .schema = schema.c_str(), .arity = read.operands(), .registered = &registered},
         entry{&table, nullptr} {
     node.own = false;
     if (only_computes(read)) table.defined = &node;

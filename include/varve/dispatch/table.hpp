@@ -201,25 +201,24 @@ struct table_registration {
 
 /// The rules of an operator for tensors.
 template <class Tag, int Facts>
-inline constexpr op_table table{Tag::op_name,
-                                detail::schema_of<rules<Tag>>(),
-                                rules<Tag>::arity,
-                                !constant_to_derivatives<Tag>,
-                                &detail::erased<Tag, Facts>::eval,
-                                &detail::erased<Tag, Facts>::jvp,
-                                &detail::erased<Tag, Facts>::vjp,
-                                &detail::erased<Tag, Facts>::batch,
-                                &detail::erased<Tag, Facts>::handle_of,
-                                &detail::erased<Tag, Facts>::meta_of_result,
-                                &detail::registered<Tag>,
-                                detail::saved_of<rules<Tag>>(),
-                                rules<Tag>::kind,
-                                detail::pointwise_of<Tag>(),
-                                detail::functional_of<Tag, Facts>(),
-                                &detail::erased<Tag, Facts>::checked,
-                                detail::takes_complex<Tag>(),
-                                nullptr,
-                                detail::saved_by_of<rules<Tag>>()};
+inline constexpr op_table table{.name = Tag::op_name,
+                                .schema = detail::schema_of<rules<Tag>>(),
+                                .arity = rules<Tag>::arity,
+                                .differentiable = !constant_to_derivatives<Tag>,
+                                .eval = &detail::erased<Tag, Facts>::eval,
+                                .jvp = &detail::erased<Tag, Facts>::jvp,
+                                .vjp = &detail::erased<Tag, Facts>::vjp,
+                                .batch = &detail::erased<Tag, Facts>::batch,
+                                .handle = &detail::erased<Tag, Facts>::handle_of,
+                                .meta = &detail::erased<Tag, Facts>::meta_of_result,
+                                .registered = &detail::registered<Tag>,
+                                .saved = detail::saved_of<rules<Tag>>(),
+                                .kind = rules<Tag>::kind,
+                                .pointwise = detail::pointwise_of<Tag>(),
+                                .functional = detail::functional_of<Tag, Facts>(),
+                                .checked = &detail::erased<Tag, Facts>::checked,
+                                .takes_complex = detail::takes_complex<Tag>(),
+                                .saved_by = detail::saved_by_of<rules<Tag>>()};
 template <class Tag, int Facts>
 constexpr op_table const* detail::functional_of() {
   if constexpr (requires { typename rules<Tag>::functional; }) return &table<typename rules<Tag>::functional, Facts>;
