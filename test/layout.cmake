@@ -8,8 +8,8 @@
 cmake_minimum_required(VERSION 3.22)
 
 # From the bottom up. A header may include its own layer and those before it.
-set(layers core shape value kernel dispatch rule op composite special sorting indexing linalg random nn masked signal complex fft interpreter mode graph pass plan emit block transform jet trace hop
-    loop custom
+set(layers core shape value kernel dispatch rule op composite special sorting indexing linalg random nn masked signal complex fft interpreter mode graph pass plan emit block transform trace hop
+    loop custom jet
     fake functional fuse compile autograd aot export call optim io interop library)
 # Open to every layer: macros and pure declarations.
 set(open config.hpp fwd.hpp)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <varve/compile/compile.hpp>
 #include <varve/jet/jet.hpp>
-#include <varve/loop/scan.hpp>
 #include <varve/varve.hpp>
 
 #include <varve_test.hpp>
@@ -127,11 +126,6 @@ TEST_CASE("jet: what does not depend on the arguments has zeros; what cannot be 
     return vv::cond(vv::sum(v) > 0.0, [](tensor const& u) { return u * u; }, [](tensor const& u) { return u; }, v);
   };
   CHECK(std::get<1>(vv::jet(branches, std::tuple{x}, std::tuple{one, zero}).second)[1].item() == 2);
-  auto const loop = [](tensor const& v) {
-    auto const step = [](tensor const& c, tensor const& e) { return std::pair(tensor(c * e), tensor(c + e)); };
-    return vv::scan(step, tensor(vv::sum(v)), v).first;
-  };
-  CHECK_THROWS_WITH(vv::jet(loop, std::tuple{x}, std::tuple{one, zero}), Catch::Contains("scan and the transform jet"));
   CHECK_THROWS_AS(vv::jet(cube, std::tuple{x}, std::tuple{one, tensor({1.0})}), vv::shape_error);
   CHECK_THROWS_AS(vv::jet(cube, std::tuple{vv::arange(2)}, std::tuple{one}), vv::dtype_error);
   CHECK(vv::this_thread_state.transforms.top == nullptr);

@@ -3,6 +3,7 @@
 /// @file
 /// The table of samples of operators with functions: at least one row for each that the library has. A new operator
 /// needs a row here; from it come the laws of `test/laws/hop*.cpp`.
+#include "../../examples/foldl.hpp"
 #include "hop_row.hpp"
 
 #include <varve/autograd/checkpoint.hpp>
@@ -104,6 +105,16 @@ inline void add_branches(std::vector<hop_row>& to) {
 inline void add_loops(std::vector<hop_row>& to) {
   using v = values const&;
   using t = tensor const&;
+  to.push_back({"foldl",
+                "ends early, a capture",
+                [](v x) {
+                  tensor const w = x[2];
+                  return values{::foldl([w](t c, t r) { return tensor(c + vv::sin(r * w)); },
+                                        [](t c) { return tensor(vv::sum(c * c) > 0.4); }, x[0], x[1])};
+                },
+                {{2}, {5, 2}, {2}},
+                plain,
+                {{"it is made of other operators", {"fuse", "compile, fused", "emit_cpp"}}}});
   to.push_back({"scan",
                 "a carry, rows and a capture",
                 [](v x) {

@@ -138,10 +138,13 @@ VARVE_COLD G typed_and_optimized(G const& g) {
   if (varve::detail::is_symbolic(g))
     refuse::argument_is_invalid("fuse", "the graph has symbolic sizes; trace it with the sizes of the arguments");
   for (node const& n : g.nodes)
-    if (n.op->writes_copy)
+    if (n.op->hop.writes_copy)
       refuse::argument_is_invalid(n.op->name,
                                   "an operator that writes and has no functional form is called, which fused "
                                   "programs cannot; say `using functional = ...` in its rules");
+  if (op_handle const* const hop = varve::detail::composite_hop_in(g))
+    refuse::argument_is_invalid(hop->name, "it is made of other operators when it is called, which fused programs "
+                                           "cannot; compile(f), or interpret(graph, x), runs it operator by operator");
   if (op_handle const* const effect = varve::detail::effect_in(g))
     refuse::argument_is_invalid(effect->name, "it does something outside of the program, which fused programs cannot; "
                                               "compile(f), or interpret(graph, x), runs it in its place");

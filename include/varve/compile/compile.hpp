@@ -133,7 +133,7 @@ private:
     r->touched = arguments_written(g);
     for (node const& n : g.nodes) r->records = r->records || n.mode == recording::on;
     r->numbers = std::move(read.all);
-    if (count_effects(whole) > 0 || has_types_without_loops(whole)) {
+    if (count_effects(whole) > 0 || has_types_without_loops(whole) || composite_hop_in(whole)) {
       r->described = "operator by operator";
       r->by_operators = [whole](boxed_args const& in) { return fresh_results<T>(interpret(whole, in), in); };
     } else if (form_ == program_form::fused || !choose(*r, whole, transforms, misses)) r->run = fuser_(whole);

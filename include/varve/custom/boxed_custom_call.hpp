@@ -97,34 +97,62 @@ private:
   }
   bool mine(tensor const& t) const { return t.defined() && t.is_wrapped() && t.layer() == self->id; }
 };
-/// Passes the call to the next interpreter of the thread.
+/// The operator of custom functions on tensors. Modes process what `forward` does; only the functional mode and traces
+/// receive a call as a whole.
 template <class T>
-boxed_args call_custom_on_stack(custom_function_ptr const& f, boxed_args const& given) {
-  layer* const top = this_thread_state.transforms.top;
-  boxed_args x;
-  for (auto const& t : given) x.push_back(t.defined() ? unwrap_dead(top, t) : t);
-  if (!top) return call_custom_eagerly<T>(f, x);
-  layer_kind const& kind = *top->kind;
-  if (kind.is_trace()) return trace_custom<T>(*top, f, x);
-  if (kind.role == layer_role::lanes)
-    return static_cast<lanes_layer<>*>(top)->below(x, f->name(),
-                                                   [&](boxed_args const& in) { return call_custom<>(f, in); });
-  if (kind.process_custom) return kind.process_custom(*top, &f, x);
-  bool any = false;
-  for (auto const& t : x) any = any || (t.defined() && t.is_wrapped() && t.layer() == top->id);
-  auto const& in = *static_cast<dynamic_level*>(top->object);
-  lowered const off;
-  boxed_custom_call<T> const call{f, top};
-  if (!any) return in.own(call(x), x);
+class custom_operator : public higher_order_operator {
   using rule = rules<typename boxed_custom_call<T>::tag>;
-  if (kind.role == layer_role::vmap) return rule::vmap(in, call, x);
-  if (kind.role == layer_role::jvp) return in.own(rule::jvp(in, call, x), x);
-  return in.own(rule::grad(in, call, x), x);
-}
+
+public:
+  custom_operator() : higher_order_operator(hop_handle<custom_function_t>) {
+    mark_transparent();
+    impl(dispatch_key::composite_explicit, [](boxed_hop const& c, boxed_args const& x) {
+      no_grad const off; // the operators of forward are not recorded
+      return custom_function_of(c)->forward(x);
+    });
+    impl(dispatch_key::autograd, [](boxed_hop const& c, boxed_args const& x) {
+      boxed_args const y =
+          c.op->redispatch(c, keys_of_call(x) - dispatch_key_set(dispatch_key::autograd_functionality), x);
+      return record_custom_eagerly<T>(custom_function_of(c), x, y);
+    });
+    transform("vmap", [](auto const& in, auto const& call, auto const& x) { return rule::vmap(in, call, x); });
+    transform("jvp", [](auto const& in, auto const& call, auto const& x) { return in.own(rule::jvp(in, call, x), x); });
+    transform("grad",
+              [](auto const& in, auto const& call, auto const& x) { return in.own(rule::grad(in, call, x), x); });
+    auto const lanes = [](layer& l, boxed_hop const& c, boxed_args const& x) {
+      return static_cast<lanes_layer<dependent<void, T>>&>(l).below(x, custom_function_of(c)->name(), c);
+    };
+    impl<decltype(lanes), layer&>("lanes", lanes);
+    auto const trace = [](layer& l, boxed_hop const& c, boxed_args const& x) {
+      return trace_custom<T>(l, custom_function_of(c), x);
+    };
+    impl<decltype(trace), layer&>("trace", trace);
+  }
+
+private:
+  template <class R>
+  void transform(char const* kind, R r) {
+    auto f = [r](layer& l, boxed_hop const& c, boxed_args const& x) {
+      auto const& in = *static_cast<dynamic_level*>(l.object);
+      bool any = false;
+      for (auto const& t : x) any = any || in.mine(t);
+      lowered const off;
+      boxed_custom_call<T> const call{custom_function_of(c), &l};
+      return any ? r(in, call, x) : in.own(call(x), x);
+    };
+    impl<decltype(f), layer&>(kind, f);
+  }
+};
 #if VARVE_DEFINES
-template <class>
+template <class T>
+higher_order_operator& custom_function_operator() {
+  static auto* const op = new custom_operator<dependent<tensor, T>>; // never destroyed, so that it outlives every call
+  (void)&known_from_start<&custom_function_operator<T>>;
+  return *op;
+}
+template <class T>
 boxed_args call_custom(custom_function_ptr const& f, boxed_args const& x) {
-  return call_custom_on_stack<tensor>(f, x);
+  return custom_function_operator<T>()({custom_forward{f}}, x);
 }
 #endif
 

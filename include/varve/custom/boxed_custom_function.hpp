@@ -48,6 +48,18 @@ inline void require_no_transform(char const* name) {
             .c_str());
 }
 using custom_function_ptr = std::shared_ptr<boxed_custom_function const>;
+/// The function of a call of the operator `custom_function_call`: a custom function with all of its rules.
+struct custom_forward {
+  custom_function_ptr f;
+  boxed_args operator()(boxed_args const& x) const { return f->forward(x); }
+};
+/// Returns the custom function that a call calls, or null for other operators.
+inline custom_function_ptr custom_function_of(boxed_hop const& call) {
+  custom_forward const* const f = call.functions.empty() ? nullptr : call.functions[0].target<custom_forward>();
+  return f ? f->f : nullptr;
+}
+template <class = void>
+higher_order_operator& custom_function_operator();
 template <class = void>
 boxed_args call_custom(custom_function_ptr const& f, boxed_args const& x);
 

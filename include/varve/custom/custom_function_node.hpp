@@ -232,33 +232,9 @@ inline void refuse_one_of_several(char const* name, tensor const& dirty, int res
     refuse_write(name, "an operand marked dirty is a view, and the function has several results; give it one, or a "
                        "tensor that is no view");
 }
-template <class T>
-boxed_args trace_custom(layer& l, custom_function_ptr const& f, boxed_args const& x); // defined in kept_custom_call.hpp
-/// Runs the forward pass. Infra modes that support custom functions (the functional mode and a tracer) receive the call
-/// as a whole; other modes see its operators.
-template <class T>
-boxed_args forward_under_modes(custom_function_ptr const& f, boxed_args const& x) {
-  constexpr dispatch_key_set above =
-      dispatch_key_set::full().above(dispatch_key::dispatch_mode) - dispatch_key_set(dispatch_key::transform);
-  thread_state& s = this_thread_state;
-  for (infra_mode slot : {infra_mode::functional, infra_mode::proxy}) {
-    layer_stack& here = s.infra[static_cast<int>(slot)];
-    if (!here.top || !(here.top->kind->is_trace() || here.top->kind->process_custom)) continue;
-    key_guard const off(s.included, s.excluded | above);
-    popped const p(here);
-    layer_kind const& kind = *p.top().kind;
-    return kind.is_trace() ? trace_custom<T>(p.top(), f, x) : kind.process_custom(p.top(), &f, x);
-  }
-  no_grad const off; // the operators of forward are not recorded
-  return f->forward(x);
-}
-
+/// Records a call of a custom function whose results `y` were computed below eager autograd.
 template <class T = tensor>
-boxed_args call_custom_eagerly(custom_function_ptr const& f, boxed_args const& x) {
-  bool any = false;
-  for (auto const& t : x) any = any || (t.defined() && t.has_history());
-  boxed_args const y = forward_under_modes<T>(f, x);
-  if (!any || !is_grad_enabled()) return y;
+boxed_args record_custom_eagerly(custom_function_ptr const& f, boxed_args const& x, boxed_args const& y) {
   std::vector<dependent<edge, T>> edges;
   std::vector<dependent<bool, T>> needs;
   for (auto const& t : x) {

@@ -16,6 +16,26 @@ struct hop_signature {
   dims (*lengths)(attributes const& at) = nullptr;
 };
 
+/// What passes and interpreters of graphs know of a higher-order operator. Its tag states it.
+struct hop_traits {
+  hop_signature signature{};
+  /// True if the result is that of the function on operands 1, 2, ...
+  bool is_call = false;
+  /// True if the function draws random numbers that follow from operand 0.
+  bool draws_from_state = false;
+  /// For an operator whose results are those of one of its functions: the first operand that is passed to the function;
+  /// else -1. For a loop, `carried` returns how many of the first results replace operands in the next step.
+  int given_from = -1;
+  int (*carried)(attributes const& at) = nullptr;
+  /// True if the calls of one name, which is operand 0, share their function if it is the same (`share_regions`).
+  bool shares_region = false;
+  /// True for a `composite_hop`, which is only known by what it computes on tensors: graphs that contain it are
+  /// interpreted.
+  bool is_composite = false;
+  /// True if the function writes into operand 1, of which the call passes a copy. Passes leave the function unchanged.
+  bool writes_copy = false;
+};
+
 /// The lane kernels of an elementwise operator, from which programs planned at compile time are made.
 struct op_lanes {
   float (*f32)(float const* a) = nullptr;
@@ -44,22 +64,8 @@ struct op_handle {
   bool has_integer_lanes = false;
   /// For an in-place operator, returns the operator that computes what it writes; else null.
   op_handle const* (*functional)() = nullptr;
-  /// The signature of a higher-order operator.
-  hop_signature signature{};
-  /// `is_call`: true for a higher-order operator whose result is that of its function on operands 1, 2, ...
-  /// `draws_from_state`: true if the function draws random numbers that follow from operand 0.
-  bool is_call = false, draws_from_state = false;
-  /// For a higher-order operator whose results are those of one of its functions: the first operand that is passed to
-  /// the function; else -1. For a loop, `carried` returns how many of the first results replace operands in the next
-  /// step.
-  int given_from = -1;
-  int (*carried)(attributes const& at) = nullptr;
-  /// True for a higher-order operator whose calls of one name, which is operand 0, share their function if it is the
-  /// same (`share_regions`).
-  bool shares_region = false;
-  /// True for a higher-order operator whose function writes into operand 1, of which the call passes a copy. Passes
-  /// leave the function unchanged.
-  bool writes_copy = false;
+  /// What graphs know of a higher-order operator.
+  hop_traits hop{};
   /// True for an effect on whose result nothing depends. It is skipped when a function runs again for a gradient.
   bool only_tells = false;
   /// For operators whose attributes are a text: writes at most `most` characters of it, and a 0.

@@ -55,7 +55,7 @@ public:
   explicit higher_order_operator(char const* name, hop_signature const& s = {})
       : higher_order_operator(name, s, nullptr) {}
   /// Makes an operator whose calls are nodes of graphs, with the name and signature of the node.
-  explicit higher_order_operator(op_handle const& node) : higher_order_operator(node.name, node.signature, &node) {}
+  explicit higher_order_operator(op_handle const& node) : higher_order_operator(node.name, node.hop.signature, &node) {}
   higher_order_operator(char const* name, hop_signature const& s, op_handle const* node)
       : name_(name), signature_(s), node_(node), written_(std::strchr(s.text, '!') != nullptr) {
     operators& all = list();
@@ -102,7 +102,8 @@ public:
     for (auto* o = all.first; o; o = o->next_) f(*o);
   }
 
-  /// Registers a kernel `(boxed_hop const&, boxed_args const&)` for a key; `composite_explicit` serves every backend.
+  /// Registers a kernel `(boxed_hop const&, boxed_args const&)` for a key. `composite_explicit` serves every backend.
+  /// `composite_implicit` also serves every transform and mode without a rule: these process what the kernel does.
   template <class F>
   void impl(dispatch_key key, F f) {
     add({key, nullptr, varve::name(key)},
@@ -146,9 +147,14 @@ public:
   /// States that results may be what its functions return: operands of the functions, and views of those.
   void mark_passing() { passes_ = true; }
   bool passes_results() const { return passes_; }
+  /// States that modes process the operators of its functions. Only a mode that takes whole programs receives a call,
+  /// with its functions as they are.
+  void mark_transparent() { transparent_ = true; }
   /// The keys that a call skips unless something is registered for them.
   static constexpr dispatch_key_set default_fallthrough{dispatch_key::inplace_or_view, dispatch_key::autocast,
                                                         dispatch_key::transform_back};
+  /// Runs the `composite_implicit` kernel of a call, in place of the operator.
+  boxed_args decompose(boxed_hop const& op, boxed_args const& x) { return (*composite())(nullptr, op, x); }
   bool has(dispatch_key key) const { return search({key, nullptr, varve::name(key)}); }
 
   template <class = void>
@@ -228,13 +234,27 @@ private:
   boxed_args call_transform(boxed_hop const& op, boxed_args const& x);
   template <class = void>
   boxed_args call_mode(boxed_hop const& op, layer_stack& stack, boxed_args const& x);
+  template <class = void>
+  boxed_args call_program_mode(boxed_hop const& op, layer_stack& stack, boxed_args const& x);
+  /// Returns the stack of the mode that receives a call at a key, or null.
+  layer_stack* mode_at(dispatch_key k) const;
   rule* rule_of_subclass(boxed_args const& x) const;
+  /// Returns the rule of a mode. A trace that is a mode uses the rule of traces.
+  rule* rule_of_mode(layer_kind const& mode) const {
+    if (mode.is_trace()) return search({dispatch_key::transform, nullptr, "trace"});
+    return search({dispatch_key::dispatch_mode, mode.mode_type, ""});
+  }
+  bool processes(layer_kind const& mode) const { return mode.process_hop || rule_of_mode(mode); }
+  /// Returns the kernel that is run by whatever has no rule of its own, or null.
+  rule* composite() const {
+    return search({dispatch_key::composite_implicit, nullptr, varve::name(dispatch_key::composite_implicit)});
+  }
 
   char const* name_;
   hop_signature signature_;
   op_handle const* node_;
   bool written_;
-  bool passes_ = false;
+  bool passes_ = false, transparent_ = false;
   higher_order_operator* next_ = nullptr;
   detail::spin_lock lock_; // held while a rule is added
   std::atomic<rule*> rules_{nullptr};
@@ -270,13 +290,17 @@ boxed_args higher_order_operator::call_transform(boxed_hop const& op, boxed_args
   layer_kind const& kind = *top.kind;
   if (rule* const r = search({dispatch_key::transform, nullptr, kind.name})) return (*r)(&top, op, alive);
   if (kind.process_hop) return kind.process_hop(top, op, alive);
+  if (rule* const r = composite()) return (*r)(nullptr, op, alive);
   refuse("transform", kind.name, std::string("register one with op.impl(\"") + kind.name + "\", rule)");
 }
 
 template <class>
 boxed_args higher_order_operator::call_mode(boxed_hop const& op, layer_stack& stack, boxed_args const& x) {
   thread_state const& s = this_thread_state;
-  bool const whole = stack.top->kind->is_trace() || stack.top->kind->process_custom;
+  bool const whole = stack.top->kind->is_trace() || stack.top->kind->takes_programs;
+  bool const last = stack.key == dispatch_key::dispatch_mode;
+  if (last && &stack != &this_thread_state.modes && !processes(*stack.top->kind)) // it sees what the operator does
+    if (rule* const r = composite()) return (*r)(nullptr, op, x);
   // Unlike the mode, eager autograd does not process the whole call.
   if (layer_kind const& kind = *stack.top->kind;
       whole && s.grad_mode && !s.excluded.has(dispatch_key::autograd_functionality)) {
@@ -295,15 +319,13 @@ boxed_args higher_order_operator::call_mode(boxed_hop const& op, layer_stack& st
     if (auto const key = static_cast<dispatch_key>(k); key != dispatch_key::transform)
       if (has(key) || (is_autograd(key) && has(dispatch_key::autograd)))
         done |= is_autograd(key) ? dispatch_key::autograd_functionality : key;
-  bool const last = stack.key == dispatch_key::dispatch_mode;
   dispatch_key_set const modes_above(dispatch_key::function_mode, dispatch_key::pre_dispatch);
   dispatch_key_set const passed = whole ? dispatch_key::autograd_functionality : dispatch_key_set{};
   key_guard const off(s.included, (last ? done | modes_above : s.excluded) | passed);
   popped const p(stack);
   layer& mode = p.top();
-  bool const traces = mode.kind->is_trace(); // traces use the rule of traces, as a mode too
-  rule* const r = traces ? search({dispatch_key::transform, nullptr, "trace"})
-                         : search({dispatch_key::dispatch_mode, mode.kind->mode_type, ""});
+  bool const traces = mode.kind->is_trace();
+  rule* const r = rule_of_mode(*mode.kind);
   bool const passes = !r && !mode.kind->process_hop; // a mode without a rule processes what the functions do
   if (passes && last && &stack != &s.modes)          // infra modes must process whole programs
     refuse("mode", mode.kind->name, "register one with op.impl_mode<mode>(rule)");
@@ -320,6 +342,36 @@ boxed_args higher_order_operator::call_mode(boxed_hop const& op, layer_stack& st
   return r ? (*r)(traces ? &mode : mode.object, within, x) : mode.kind->process_hop(mode, within, x);
 }
 
+template <class>
+boxed_args higher_order_operator::call_program_mode(boxed_hop const& op, layer_stack& stack, boxed_args const& x) {
+  thread_state const& s = this_thread_state;
+  constexpr dispatch_key_set above =
+      dispatch_key_set::full().above(dispatch_key::dispatch_mode) - dispatch_key_set(dispatch_key::transform);
+  key_guard const off(s.included, s.excluded | above);
+  popped const p(stack);
+  layer& mode = p.top();
+  rule* const r = rule_of_mode(*mode.kind);
+  if (!r) return mode.kind->process_hop(mode, op, x);
+  return (*r)(mode.kind->is_trace() ? &mode : mode.object, op, x);
+}
+
+VARVE_LIBRARY layer_stack* higher_order_operator::mode_at(dispatch_key k) const {
+  thread_state& s = this_thread_state;
+  if (transparent_) {
+    if (k != dispatch_key::dispatch_mode) return nullptr;
+    for (infra_mode const slot : {infra_mode::functional, infra_mode::proxy}) {
+      layer_stack& here = s.infra[static_cast<int>(slot)];
+      if (here.top && (here.top->kind->is_trace() || here.top->kind->takes_programs)) return &here;
+    }
+    return nullptr;
+  }
+  layer_stack* const stack = k == dispatch_key::function_mode   ? &s.functions
+                             : k == dispatch_key::pre_dispatch  ? s.next_pre_dispatch()
+                             : k == dispatch_key::dispatch_mode ? s.next_mode()
+                                                                : nullptr;
+  return stack && stack->top ? stack : nullptr;
+}
+
 VARVE_LIBRARY higher_order_operator::rule* higher_order_operator::rule_of_subclass(boxed_args const& x) const {
   for (auto const& t : x) {
     if (!t.defined() || !t.object()) continue;
@@ -333,15 +385,16 @@ template <class>
 boxed_args higher_order_operator::redispatch(boxed_hop const& op, dispatch_key_set keys, boxed_args const& x) {
   thread_state& s = this_thread_state;
   auto const rule_for = [&](dispatch_key k) { return search({k, nullptr, varve::name(k)}); };
+  auto const kernel = [&] {
+    rule* const r = rule_for(dispatch_key::composite_explicit);
+    return r ? r : composite();
+  };
   while (true) {
     dispatch_key const k = keys.highest();
     if (k == dispatch_key::undefined)
       refuse("backend", varve::name(k), "no key of the call is left: redispatch to lower keys only");
-    layer_stack* const stack = k == dispatch_key::function_mode   ? &s.functions
-                               : k == dispatch_key::pre_dispatch  ? s.next_pre_dispatch()
-                               : k == dispatch_key::dispatch_mode ? s.next_mode()
-                                                                  : nullptr;
-    if (stack && stack->top) return call_mode(op, *stack, x);
+    if (layer_stack* const stack = mode_at(k))
+      return transparent_ ? call_program_mode(op, *stack, x) : call_mode(op, *stack, x);
     if (k == dispatch_key::transform) {
       bool wrapped = false;
       for (auto const& t : x) wrapped = wrapped || (t.defined() && t.is_wrapped());
@@ -355,8 +408,7 @@ boxed_args higher_order_operator::redispatch(boxed_hop const& op, dispatch_key_s
     if (k == dispatch_key::subclass) { // a subclass without a rule processes what the functions do
       if (rule* const r = rule_of_subclass(x)) return (*r)(nullptr, op, x);
       keys = keys.below(k);
-      if (rule* const r = keys.empty() ? rule_for(dispatch_key::composite_explicit) : nullptr)
-        return (*r)(nullptr, op, x);
+      if (rule* const r = keys.empty() ? kernel() : nullptr) return (*r)(nullptr, op, x);
       continue;
     }
     if (is_autograd(k)) {
@@ -375,7 +427,7 @@ boxed_args higher_order_operator::redispatch(boxed_hop const& op, dispatch_key_s
     }
     if (rule* const r = rule_for(k)) return (*r)(nullptr, op, x);
     if (is_backend(k)) {
-      if (rule* const r = rule_for(dispatch_key::composite_explicit)) return (*r)(nullptr, op, x);
+      if (rule* const r = kernel()) return (*r)(nullptr, op, x);
       refuse("backend", varve::name(k),
              std::string("register one with op.impl(dispatch_key::") + varve::name(k) +
                  ", rule), or for all backends with dispatch_key::composite_explicit");

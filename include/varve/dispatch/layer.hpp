@@ -52,12 +52,12 @@ struct layer_kind {
                  int operands) = nullptr;
   /// Processes a higher-order operator; null if the kind has no rule for any.
   boxed_args (*process_hop)(layer& self, boxed_hop const& op, boxed_args const& args) = nullptr;
-  /// Processes a custom function, type-erased (`detail::custom_function_ptr`), if not as `grad`, `jvp` and `vmap` do;
-  /// else null.
-  boxed_args (*process_custom)(layer& self, void const* function, boxed_args const& args) = nullptr;
   /// True if the layer records the operators that it processes (`grad`, `make_fx`). They must then come from one
   /// thread.
   bool records = false;
+  /// True for a mode that processes whole programs, as a trace does: eager autograd records calls with functions above
+  /// it, and custom functions reach it as calls.
+  bool takes_programs = false;
   /// True for a `dual_level`. It is not a transform of a function: eager autograd works as if it were not there.
   bool is_dual_level = false;
 

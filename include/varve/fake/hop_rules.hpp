@@ -99,8 +99,8 @@ inline tensor fake_memory::either(tensor const& a, tensor const& b) const {
 template <class Mode>
 boxed_args fake_call(Mode& mode, boxed_hop const& call, boxed_args const& x) {
   op_handle const& node = *call.op->node();
-  boxed_args in = part(x, node.given_from, x.size());
-  if (node.writes_copy) in[0] = fresh(mode, in[0], in[0].sizes());
+  boxed_args in = part(x, node.hop.given_from, x.size());
+  if (node.hop.writes_copy) in[0] = fresh(mode, in[0], in[0].sizes());
   if (call.functions.size() == 1) return run_inside(mode, call.functions[0], in, false);
   std::size_t const known = mode.environment() ? mode.environment()->symbols().size() : 0;
   boxed_args const a = run_inside(mode, call.functions[0], in), b = run_inside(mode, call.functions[1], in);
@@ -147,8 +147,8 @@ boxed_args fake_loop(Mode& mode, boxed_hop const& call, boxed_args const& x) {
 /// Registers the rule of an operator. The operator's node in graphs describes which operands the functions receive.
 template <class Mode>
 void register_fake_rule(higher_order_operator& op) {
-  if (op.node() && !op.template has_mode<Mode>())
-    op.template impl_mode<Mode>(op.node()->carried ? &fake_loop<Mode> : &fake_call<Mode>);
+  if (op.node() && !op.node()->hop.is_composite && !op.template has_mode<Mode>())
+    op.template impl_mode<Mode>(op.node()->hop.carried ? &fake_loop<Mode> : &fake_call<Mode>);
 }
 /// Registers the rules of all operators that are known, once.
 template <class Mode>

@@ -126,10 +126,10 @@ private:
 
 /// Calls a custom function below a host without writes. The new value of an operand that it wrote becomes the operand's
 /// value.
-template <class On, class Host>
+template <class Host>
 boxed_args functional_custom_call(Host const& in, custom_function_ptr const& f, boxed_args const& x) {
   [[maybe_unused]] auto const off = in.below();
-  auto const g = std::make_shared<functional_custom_function<On>>(f);
+  auto const g = std::make_shared<functional_custom_function<dependent<void, Host>>>(f);
   boxed_args const plain = in.open_functional(x), y = call_custom<>(g, plain);
   boxed_args r;
   for (int k = 0; k < y.size(); ++k) {
@@ -150,10 +150,6 @@ boxed_args functional_custom_call(Host const& in, custom_function_ptr const& f, 
     else in.refuse_writes(r[k], f->name());
   }
   return r;
-}
-template <class On>
-boxed_args functionalized_custom(layer& l, void const* function, boxed_args const& x) {
-  return functional_custom_call<On>(functional_level<On>(l), *static_cast<custom_function_ptr const*>(function), x);
 }
 
 } // namespace varve::detail

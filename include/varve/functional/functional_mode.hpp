@@ -41,13 +41,13 @@ class functional_mode : detail::functional_core<tensor, functional_mode> {
   friend struct detail::functional_fn;
   template <class Host>
   friend boxed_args detail::functional_hop(Host const&, boxed_hop const&, boxed_args const&);
-  template <class On, class Host>
+  template <class Host>
   friend boxed_args detail::functional_custom_call(Host const&, detail::custom_function_ptr const&, boxed_args const&);
   template <class T>
   friend struct detail::ahead_of_time;
 
 public:
-  static constexpr bool supports_higher_order_operators = true;
+  static constexpr bool supports_higher_order_operators = true, takes_programs = true;
 
   functional_mode() {
     run_->is_mode = true;
@@ -90,11 +90,6 @@ public:
   }
   boxed_args process(boxed_hop const& call, boxed_args const& x) const {
     return detail::functional_hop(*this, call, captures_ ? with_captures(x) : x);
-  }
-  /// Calls a custom function, which is passed type-erased.
-  static boxed_args process_custom(functional_mode const& mode, void const* function, boxed_args const& x) {
-    return detail::functional_custom_call<void>(mode, *static_cast<detail::custom_function_ptr const*>(function),
-                                                mode.captures_ ? mode.with_captures(x) : x);
   }
 
 private:

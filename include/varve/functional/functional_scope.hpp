@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/custom/boxed_custom_function.hpp>
 #include <varve/dispatch/higher_order.hpp>
 #include <varve/interpreter/become_view.hpp>
 #include <varve/interpreter/functionalize.hpp>
@@ -73,9 +74,13 @@ private:
     m->for_each_source(m, f);
   }
 };
+/// Calls a custom function below the host; defined in functional_function.hpp.
+template <class Host>
+boxed_args functional_custom_call(Host const& in, custom_function_ptr const& f, boxed_args const& x);
 /// Calls a higher-order operator below the host, with functions that do not write.
 template <class Host>
 boxed_args functional_hop(Host const& in, boxed_hop const& call, boxed_args const& x) {
+  if (custom_function_ptr const f = custom_function_of(call)) return functional_custom_call(in, f, x);
   bool const passes = call.op->passes_results(); // a loop copies the results of its functions
   using memories = returned_memories<typename Host::memory>;
   std::shared_ptr<memories> const returned = passes ? std::make_shared<memories>() : nullptr;
@@ -101,9 +106,6 @@ template <class On = void>
 boxed_args functionalized_call(layer& l, boxed_hop const& call, boxed_args const& x) {
   return functional_hop(functional_level<On>(l), call, x);
 }
-/// Calls a custom function; defined in functional_function.hpp.
-template <class On>
-boxed_args functionalized_custom(layer& l, void const* function, boxed_args const& x);
 
 template <class On>
 inline constexpr layer_kind functionalize_kind{
@@ -112,7 +114,6 @@ inline constexpr layer_kind functionalize_kind{
     .keys = transform_keys(transform_type::functionalize),
     .process = &interpreter_layer<functionalize_interpreter<dependent<tensor, On>>>::process,
     .process_hop = &functionalized_call<On>,
-    .process_custom = &functionalized_custom<On>,
     .records = true};
 
 /// One run of `functionalize` on tensors.

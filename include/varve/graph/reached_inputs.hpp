@@ -19,9 +19,10 @@ inline input_masks masks_of_call(graph const& g, node const& nd, input_masks con
   std::uint64_t all = 0;
   for (auto const m : operands) all |= m;
   region const* const first = g.regions.data() + nd.regions_first;
-  bool const is_loop = nd.op->carried != nullptr;
-  std::size_t const from = nd.op->given_from < 0 ? operands.size() : static_cast<std::size_t>(nd.op->given_from);
-  if (nd.op->given_from < 0 || nd.regions_count == 0 ||
+  bool const is_loop = nd.op->hop.carried != nullptr;
+  std::size_t const from =
+      nd.op->hop.given_from < 0 ? operands.size() : static_cast<std::size_t>(nd.op->hop.given_from);
+  if (nd.op->hop.given_from < 0 || nd.regions_count == 0 ||
       static_cast<std::size_t>(first->inputs) + from > operands.size())
     return input_masks(64, all);
   input_masks in(operands.begin() + from, operands.end());
@@ -33,7 +34,7 @@ inline input_masks masks_of_call(graph const& g, node const& nd, input_masks con
     }
     return r;
   }
-  auto const carried = static_cast<std::size_t>(nd.op->carried(nd.at));
+  auto const carried = static_cast<std::size_t>(nd.op->hop.carried(nd.at));
   for (bool grown = true; grown; r = masks_of_results(g, *first, in)) {
     grown = false;
     for (std::size_t k = 0; k < carried && k < r.size(); ++k) {

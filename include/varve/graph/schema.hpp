@@ -15,7 +15,7 @@ operator_schema schema_of(graph_view const& g, N const& n) {
     refuse::with<value_error>((std::string("varve: schema_of: ") + n.op->name +
                                " is no higher-order operator; ops::find(name)->schema is the schema of all its calls")
                                   .c_str());
-  return detail::schema_of_call<>(n.op->name, n.op->signature, n.at, n.regions_count, n.count,
+  return detail::schema_of_call<>(n.op->name, n.op->hop.signature, n.at, n.regions_count, n.count,
                                   g.regions[n.regions_first].result_count);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/hop/boxed_operator.hpp>
 #include <varve/hop/boxed_some_lanes.hpp>
 #include <varve/hop/cond.hpp>
 #include <varve/hop/drawing_function.hpp>
@@ -54,87 +55,61 @@ struct boxed_cond : boxed_forms {
   boxed_args operator()(boxed_args const& first, P const&... packs) const {
     return call_below(self, boxed_hop{&cond_operator<>(), {on_true, on_false}}, first, packs...);
   }
-};
 
-/// The rules of `cond`, one per interpreter, instantiated from the source that they share with static values.
-template <class = void>
-class boxed_cond_operator : public higher_order_operator {
-public:
-  boxed_cond_operator() : higher_order_operator(hop_handle<cond_t>) {
-    using pack = boxed_args;
-    mark_passing();
-    impl(dispatch_key::composite_explicit, [](boxed_hop const& c, pack const& x) {
-      return c.functions[static_cast<bool>(x[0]) ? 0 : 1](part(x, 1, x.size()));
-    });
-    shared("jvp", [](auto const& in, auto const& op, auto const& p, auto const& x) {
-      return rules<cond_t>::jvp(in, op, p, x);
-    });
-    shared("vmap", [](auto const& in, auto const& op, auto const& p, auto const& x) {
-      return rules<cond_t>::vmap(in, op, p, x);
-    });
-    shared("grad", [](auto const& in, auto op, auto const& p, auto const& x) {
-      pack captures, primal;
-      for (auto const& t : x) primal.push_back(in.mine(t) ? t.inner() : t);
-      boxed_args const which = [&] {
-        lowered const off;
-        auto const q = in.mine(p[0]) ? p[0].inner() : p[0];
-        return boxed_args(lanes_where({}, q), lanes_where({}, q, false));
-      }();
-      auto const on_true = traced(op.on_true, primal, captures, 1, which[0]),
-                 on_false = traced(op.on_false, primal, captures, 1, which[1]);
-      on_true.refuse_writes(), on_false.refuse_writes();
-      op.on_true = on_true.call, op.on_false = on_false.call;
-      for (int k = 0; k < static_cast<int>(on_true.reach.size()); ++k)
-        op.reach.push_back(on_true.reach[static_cast<std::size_t>(k)] | on_false.reach[static_cast<std::size_t>(k)]);
-      if (!on_true.draws && !on_false.draws)
-        return rules<cond_t>::grad(recording_level<>{in}, op, p, joined(x, captures));
-      pack const y =
-          rules<cond_t>::grad(recording_level<>{in}, op.drawing(), p, joined(rng_state_below<pack>(), x, captures));
-      return part(y, 1, y.size());
-    });
-    impl<trace_rule, layer&>("trace", trace_rule{});
+  static constexpr bool passes_results = true;
+  static boxed_cond of(boxed_hop const& c, layer* l) { return {c.functions[0], c.functions[1], l}; }
+  boxed_args run(boxed_args const& x) const {
+    return (static_cast<bool>(x[0]) ? on_true : on_false)(part(x, 1, x.size()));
   }
-
-private:
-  struct trace_rule {
-    boxed_args operator()(layer& l, boxed_hop const& c, boxed_args const& x) const {
-      auto& around = *static_cast<trace_layer*>(l.object);
-      return around.record_branches(
-          &hop_handle<cond_t>, x, c.functions, {},
-          [&](auto const& p, auto const& on_true, auto const& on_false) -> tensor {
-            bool const metadata_alone = !p.is_wrapped() && !p.has_data();
-            if (metadata_alone && on_true.object())
-              if (tensor const either = on_true.object()->either(on_true, on_false); either.defined()) return either;
-            require_alike(on_true, on_false);
-            if (metadata_alone) return on_true;
-            if (is_decided(p)) return static_cast<bool>(p) ? on_true : on_false;
-            return around.beneath(
-                [&] { return where(as_condition(p), on_true, on_false); }); // a transform below maps it
-          },
-          [&](trace_layer& on_true, trace_layer& on_false) {
-            around.beneath([&] {
-              auto const p = around.real(x[0]);
-              on_true.lanes = lanes_where(around.lanes, p);
-              on_false.lanes = lanes_where(around.lanes, p, false);
-              return p;
-            });
+  template <class In, class F>
+  static auto on_packs(In const&, boxed_args const& x, F const& f) {
+    return f(part(x, 0, 1), part(x, 1, x.size()));
+  }
+  template <class Tag, class In, class P>
+  P record(In const& in, P const& p, P const& x) const {
+    boxed_cond op = *this;
+    P captures;
+    P const below = opened(in, x), which = [&] {
+      P const q = opened(in, p);
+      lowered const off;
+      return P(lanes_where({}, q[0]), lanes_where({}, q[0], false));
+    }();
+    auto const t = traced(on_true, below, captures, 1, which[0]), f = traced(on_false, below, captures, 1, which[1]);
+    t.refuse_writes(), f.refuse_writes();
+    op.on_true = t.call, op.on_false = f.call;
+    for (std::size_t k = 0; k < t.reach.size(); ++k) op.reach.push_back(t.reach[k] | f.reach[k]);
+    if (!t.draws && !f.draws) return rules<Tag>::grad(recording_level<>{in}, op, p, joined(x, captures));
+    P const y = rules<Tag>::grad(recording_level<>{in}, op.drawing(), p, joined(rng_state_below<P>(), x, captures));
+    return part(y, 1, y.size());
+  }
+  template <class Tag, class P>
+  static P trace(trace_layer& around, boxed_hop const& c, P const& x) {
+    return around.record_branches(
+        &hop_handle<Tag>, x, c.functions, {},
+        [&](auto const& p, auto const& on_true, auto const& on_false) -> tensor {
+          bool const metadata_alone = !p.is_wrapped() && !p.has_data();
+          if (metadata_alone && on_true.object())
+            if (tensor const either = on_true.object()->either(on_true, on_false); either.defined()) return either;
+          require_alike(on_true, on_false);
+          if (metadata_alone) return on_true;
+          if (is_decided(p)) return static_cast<bool>(p) ? on_true : on_false;
+          return around.beneath([&] { return where(as_condition(p), on_true, on_false); }); // a transform below maps it
+        },
+        [&](trace_layer& on_true, trace_layer& on_false) {
+          around.beneath([&] {
+            auto const p = around.real(x[0]);
+            on_true.lanes = lanes_where(around.lanes, p);
+            on_false.lanes = lanes_where(around.lanes, p, false);
+            return p;
           });
-    }
-  };
-  template <class R>
-  void shared(char const* kind, R r) {
-    auto f = [r](layer& l, boxed_hop const& c, boxed_args const& x) {
-      auto const& in = *static_cast<dynamic_level*>(l.object);
-      boxed_args const y = r(in, boxed_cond{c.functions[0], c.functions[1], &l}, part(x, 0, 1), part(x, 1, x.size()));
-      return in.tied(in.own(y, x), x);
-    };
-    impl<decltype(f), layer&>(kind, f);
+        });
   }
 };
 #if VARVE_DEFINES
 template <class T>
 higher_order_operator& cond_operator() {
-  static auto* const op = new boxed_cond_operator<T>; // never destroyed, so that it outlives every call
+  static auto* const op =
+      new boxed_operator<dependent<cond_t, T>, boxed_cond>; // never destroyed, so that it outlives every call
   (void)&known_from_start<&cond_operator<T>>;
   return *op;
 }

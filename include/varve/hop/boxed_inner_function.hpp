@@ -165,7 +165,7 @@ inline operand_writes writes_into_operands(graph const& g) {
   operand_writes r;
   std::vector<bool> given_copy(g.nodes.size(), false); // placeholders of functions that receive a copy
   for (node const& nd : g) {
-    if (!nd.op->writes_copy) continue;
+    if (!nd.op->hop.writes_copy) continue;
     region const& f = g.regions[static_cast<std::size_t>(nd.regions_first)];
     for (int n = f.node_first; n < f.node_first + f.inputs; ++n)
       given_copy[static_cast<std::size_t>(n)] = g.nodes[static_cast<std::size_t>(n)].value == 0;

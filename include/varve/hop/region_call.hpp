@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <varve/hop/boxed_inner_function.hpp>
-#include <varve/op/randn.hpp>
+#include <varve/hop/boxed_operator.hpp>
 #include <varve/op/slice.hpp>
-#include <varve/trace/region.hpp>
 
 /// @file
 /// Calls of one function that stay calls in graphs: `wrap_activation_checkpoint`, and `wrap`, `invoke_subgraph`,
@@ -62,77 +60,49 @@ struct boxed_region_call : boxed_forms {
   boxed_args operator()(boxed_args const& lead, P const&... packs) const {
     return call_below(self, boxed_hop{&region_operator<Tag>(), {f}, attributes(dims{again})}, lead, packs...);
   }
-};
 
-/// Returns the generator state as seen by the layers below the current one.
-template <class P>
-P rng_state_below() {
-  lowered const off;
-  return P(get_rng_state());
-}
-
-/// The operator. `Tag::run(lead, again, f, x)` is its behavior when no interpreter observes the call.
-template <class Tag>
-class region_operator_rules : public higher_order_operator {
-  using pack = boxed_args;
-
-public:
-  region_operator_rules() : region_operator_rules(Tag::op_name, &hop_handle<Tag>) {}
-  /// Creates an operator with a name of its own; graphs represent it by the node `node`.
-  explicit region_operator_rules(char const* name, op_handle const* node = nullptr)
-      : higher_order_operator(name, Tag::signature, node) {
-    mark_passing();
-    impl(dispatch_key::composite_explicit, [](boxed_hop const& c, pack const& x) {
-      return Tag::run(x[0], c.at[0][0] != 0, c.functions[0], part(x, 1, x.size()));
-    });
-    shared("jvp",
-           [](auto const& in, auto const& op, auto const& p, auto const& x) { return rules<Tag>::jvp(in, op, p, x); });
-    shared("vmap",
-           [](auto const& in, auto const& op, auto const& p, auto const& x) { return rules<Tag>::vmap(in, op, p, x); });
-    shared("grad", [](auto const& in, auto op, auto const& p, auto const& x) {
-      if constexpr (requires { Tag::writes_copy; }) // what it writes is not an operand
-        if (auto const t = in.open_tracked(x); !t.any) return op(p, t.primal);
-      pack captures, primal;
-      for (auto const& t : x) primal.push_back(in.mine(t) ? t.inner() : t);
-      auto const f = traced(op.f, primal, captures);
-      f.refuse_writes();
-      op.f = f.call;
-      if constexpr (requires { Tag::with_state(op); }) // the gradient draws the same numbers
-        if (f.draws)
-          return varve::rule::region_call::grad(recording_level<>{in}, Tag::with_state(op), rng_state_below<pack>(),
-                                                joined(x, captures));
-      return rules<Tag>::grad(recording_level<>{in}, op, p, joined(x, captures));
-    });
-    impl<trace_rule, layer&>("trace", trace_rule{});
+  static constexpr bool passes_results = true;
+  static boxed_region_call of(boxed_hop const& c, layer* l) { return {c.functions[0], c.at[0][0] != 0, l}; }
+  boxed_args run(boxed_args const& x) const { return Tag::run(x[0], again, f, part(x, 1, x.size())); }
+  /// Calls `f` with operand 0 below the level, on which no transform acts, and the operands of the function.
+  template <class In, class F>
+  static auto on_packs(In const& in, boxed_args const& x, F const& f) {
+    return f(boxed_args(opened_lead(in, x[0])), part(x, 1, x.size()));
+  }
+  template <class Own, class In, class P>
+  P record(In const& in, P const& lead, P const& x) const {
+    if constexpr (requires { Tag::writes_copy; }) // what it writes is not an operand
+      if (auto const t = in.open_tracked(x); !t.any) return (*this)(lead, t.primal);
+    P captures;
+    auto const g = traced(f, opened(in, x), captures);
+    g.refuse_writes();
+    boxed_region_call const op = with(g.call);
+    P const all = joined(x, captures);
+    if constexpr (requires { Tag::with_state(op); }) // the gradient draws the same numbers
+      if (g.draws)
+        return varve::rule::region_call::grad(recording_level<>{in}, Tag::with_state(op), rng_state_below<P>(), all);
+    return rules<Own>::grad(recording_level<>{in}, op, lead, all);
+  }
+  template <class Own, class P>
+  static P trace(trace_layer& around, boxed_hop const& c, P const& x) {
+    attributes const at(dims{c.at[0][0] != 0});
+    return around.record_branches(&hop_handle<Own>, x, c.functions, at,
+                                  [](auto const&, auto const& only, auto const&) { return only; });
   }
 
 private:
-  struct trace_rule {
-    boxed_args operator()(layer& l, boxed_hop const& c, boxed_args const& x) const {
-      auto& around = *static_cast<trace_layer*>(l.object);
-      attributes const at(dims{c.at[0][0] != 0});
-      return around.record_branches(&hop_handle<Tag>, x, c.functions, at,
-                                    [](auto const&, auto const& only, auto const&) { return only; });
-    }
-  };
-  /// Returns operand 0 below the level; no transform acts on it.
-  template <class In>
-  static tensor opened_lead(In const& in, tensor const& lead) {
+  template <class In, class T>
+  static T opened_lead(In const& in, T const& lead) {
     if (!in.mine(lead)) return lead;
-    if (lead.dim() == lead.inner().dim()) return lead.inner();
+    if (lead.dim() == lead.inner().dim()) return T(lead.inner());
     lowered const off;
-    return select(static_cast<dependent<tensor, In> const&>(lead.inner()), 0, 0);
-  }
-  template <class R>
-  void shared(char const* kind, R r) {
-    auto f = [r](layer& l, boxed_hop const& c, boxed_args const& x) {
-      auto const& in = *static_cast<dynamic_level*>(l.object);
-      pack const lead(opened_lead(in, x[0])), operands = part(x, 1, x.size());
-      return in.tied(r(in, boxed_region_call<Tag>{c.functions[0], c.at[0][0] != 0, &l}, lead, operands), operands);
-    };
-    impl<decltype(f), layer&>(kind, f);
+    return T(select(static_cast<T const&>(lead.inner()), 0, 0));
   }
 };
+
+/// The operator. `Tag::run(lead, again, f, x)` is its behavior when no interpreter observes the call.
+template <class Tag>
+using region_operator_rules = boxed_operator<Tag, boxed_region_call<Tag>>;
 template <class Tag>
 higher_order_operator& region_operator() {
   if constexpr (requires { Tag::template in_library<>(); }) return Tag::template in_library<>();

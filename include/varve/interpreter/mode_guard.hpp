@@ -30,14 +30,6 @@ private:
     if constexpr (requires { requires M::supports_higher_order_operators; }) return &process_hop;
     else return nullptr;
   }
-  static boxed_args process_custom(layer& l, void const* function, boxed_args const& x) {
-    return M::process_custom(*static_cast<mode_layer&>(l).interpreter.mode, function, x);
-  }
-  static constexpr decltype(layer_kind::process_custom) custom_process() {
-    if constexpr (requires(M& m, boxed_args const& x) { M::process_custom(m, static_cast<void const*>(nullptr), x); })
-      return &process_custom;
-    else return nullptr;
-  }
 };
 template <class M>
 inline constexpr layer_kind mode_layer<M>::own_kind{.name = name_of_type<M>.c_str(),
@@ -45,7 +37,9 @@ inline constexpr layer_kind mode_layer<M>::own_kind{.name = name_of_type<M>.c_st
                                                     .mode_type = &name_of_type<M>,
                                                     .process = &process,
                                                     .process_hop = hop_process(),
-                                                    .process_custom = custom_process()};
+                                                    .takes_programs = requires {requires M::takes_programs;
+} // namespace detail
+}; // namespace varve
 [[noreturn]] VARVE_COLD inline void refuse_slot(infra_mode slot, char const* why) {
   refuse::with<dispatch_error>((std::string("varve: the ") + name(slot) + " slot " + why).c_str());
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/jet/functions.hpp>
 #include <varve/jet/rules.hpp>
 #include <varve/transform/scope.hpp>
 
@@ -269,9 +270,14 @@ struct jet_interpreter : Lv {
   template <class Op, class... X>
   constexpr auto process(Op const& op, X const&... x) const {
     if constexpr (is_hop<Op>) {
-      static_assert(never<no_rule_of<Op, jet_interpreter>>,
-                    "varve: jet: this operator with functions has no rule for jet; write it in operators");
-      return op(std::get<0>(open(x))...); // instantiate nothing more after the message
+      using series = detail::static_series<jet_interpreter, K>;
+      if constexpr (requires { op.on_true; }) return series{*this}.of_cond(op, x...);
+      else if constexpr (requires { op.carried; }) return detail::series_of_loop(series{*this}, op, detail::pack(x...));
+      else {
+        static_assert(never<no_rule_of<Op, jet_interpreter>>,
+                      "varve: jet: this operator with functions has no rule for jet; write it in operators");
+        return op(std::get<0>(open(x))...); // instantiate nothing more after the message
+      }
     } else return called(op, open(x)...);
   }
 
@@ -320,6 +326,8 @@ private:
 /// `extra` stores the next one, and so on, nested.
 template <class On, int K>
 class jet_layer : layer {
+  friend struct boxed_series<jet_layer, K>;
+
 public:
   jet_layer() : layer(kind_) {
     level_.self = this, object = &level_;
@@ -368,11 +376,11 @@ private:
     for (auto const& t : x) s.push_back(self.series(t));
     return self.attach(series_of_result<K, tensor>(boxed_series_call<K>{op, s}));
   }
-  static boxed_args refuse_custom(layer&, void const*, boxed_args const&) {
-    refuse::with<transform_error>("varve: jet: a custom function has no rule for jet; write it in operators");
+  static boxed_args process_hop(layer& l, boxed_hop const& call, boxed_args const& x) {
+    return boxed_series<jet_layer, K>{static_cast<jet_layer*>(&l)}.of_call(call, x);
   }
   static constexpr layer_kind kind_{
-      .name = "jet", .role = layer_role::other, .process = &process, .process_custom = &refuse_custom};
+      .name = "jet", .role = layer_role::other, .process = &process, .process_hop = &process_hop};
   dynamic_level level_;
 };
 
@@ -509,8 +517,7 @@ constexpr auto jet_of_series(F const& f, std::tuple<P...> const& primals, std::t
 /// `jet` runs `f` once, with K + 1 numbers in place of one. A product costs K (K + 1) / 2 products, where K nested
 /// `jvp`s need 2^K. Every operator with a `jvp` rule is supported. Works on static values and on tensors; composes with
 /// the other transforms, `fuse`, `compile` and `make_fx`. Errors: `shape_error` and `dtype_error` as for `jvp`;
-/// `transform_error` if `f` writes in place, calls an operator with functions (`cond`, `scan`) or calls a custom
-/// function.
+/// `transform_error` if `f` writes in place or calls a custom function.
 template <class F, class... P, class... S>
 constexpr auto jet(F f, std::tuple<P...> const& primals, std::tuple<S...> const& series) {
   if constexpr (sizeof...(P) == 1 && !(detail::is_series<S> && ...))

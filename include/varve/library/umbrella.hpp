@@ -38,6 +38,7 @@ template class registry<void>;
 template tensor call_stack<dispatch_key::pre_dispatch>(void*, boxed_op const&, dispatch_key_set, boxed_args const&);
 template tensor call_stack<dispatch_key::function_mode>(void*, boxed_op const&, dispatch_key_set, boxed_args const&);
 template void require_grad<bool>(tensor const&, bool);
+template higher_order_operator& custom_function_operator<void>();
 template boxed_args call_custom<void>(custom_function_ptr const&, boxed_args const&);
 template std::shared_ptr<loop::prepared const> plan_of_tile<graph>(graph const&);
 template struct checkpoint_region<tensor>;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/hop/boxed_operator.hpp>
 #include <varve/loop/boxed_scan_call.hpp>
 #include <varve/loop/scan.hpp>
 
@@ -9,116 +10,67 @@
 namespace varve {
 
 namespace detail {
-/// A `boxed_scan` with the rules of one of the three loops: `scan`, `map` or `while_loop`.
+/// A call of one of the three loops, `scan`, `map` or `while_loop`, at a level of `grad`.
 template <class Tag>
-struct boxed_loop : boxed_scan {
+struct recorded_loop : boxed_scan {
   using tag = Tag;
   static constexpr char const* backward_name = Tag::backward_name;
 };
 
-/// The rules of a loop, one per interpreter, instantiated from the source that they share with static values.
-template <class Tag>
-class boxed_loop_operator : public higher_order_operator {
-public:
-  boxed_loop_operator() : higher_order_operator(hop_handle<Tag>) {
-    impl(dispatch_key::composite_explicit,
-         [](boxed_hop const& c, auto const& x) { return boxed_scan::of(c, nullptr).run(x); });
-    shared("jvp", [](auto const& in, auto const& op, auto const& x) { return rules<scan_t>::jvp(in, op, x); });
-    shared("vmap", [](auto const& in, auto const& op, auto const& x) { return rules<scan_t>::vmap(in, op, x); });
-    shared("grad", [](auto const& in, auto op, auto const& x) {
-      std::remove_cvref_t<decltype(x)> captures, primal;
-      for (auto const& t : x) primal.push_back(in.mine(t) ? t.inner() : t);
-      boxed_args going;
-      {
-        lowered const off;
-        primal = op.operands_of_step(primal, 0);
-        going = op.going({}, primal);
-      }
-      auto const step = traced(op.f, primal, captures, 1, going[0]);
-      step.refuse_writes(true);
-      op.f = step.call, op.reach = step.reach;
-      if (op.condition) {
-        auto const condition = traced(op.condition, primal, captures);
-        if (condition.draws)
-          refuse::argument_is_invalid(op.op->name(),
-                                      "the condition draws random numbers, which its gradient would draw "
-                                      "anew; draw them in the body, and carry them");
-        op.condition = condition.call;
-      }
-      if (auto const t = in.open_tracked(joined(x, captures)); !t.any) return op(t.primal); // no operand is recorded
-      auto const call = [&](auto const& loop, auto const&... more) {
-        return rules<Tag>::grad(recording_level<>{in}, boxed_loop<Tag>{loop}, joined(more..., x, captures));
-      };
-      if (!step.draws) return call(op);
-      using P = std::remove_cvref_t<decltype(x)>;
-      P const y = call(op.drawing(), rng_state_below<P>());
-      return part(y, 1, y.size());
+/// A loop as `boxed_operator` takes it.
+struct boxed_loop : boxed_scan {
+  static constexpr bool passes_results = false; // a loop copies what its functions return
+  static boxed_loop of(boxed_hop const& c, layer* l) { return {boxed_scan::of(c, l)}; }
+  template <class In, class F>
+  static auto on_packs(In const&, boxed_args const& x, F const& f) {
+    return f(x);
+  }
+  template <class Tag, class In, class P>
+  P record(In const& in, P const& x) const {
+    boxed_scan loop = *this;
+    P captures, first = opened(in, x), going;
+    {
+      lowered const off;
+      first = operands_of_step(first, 0);
+      going = P(this->going({}, first));
+    }
+    auto const step = traced(f, first, captures, 1, going[0]);
+    step.refuse_writes(true);
+    loop.f = step.call, loop.reach = step.reach;
+    if (condition) {
+      auto const c = traced(condition, first, captures);
+      if (c.draws)
+        refuse::argument_is_invalid(op->name(), "the condition draws random numbers, which its gradient would draw "
+                                                "anew; draw them in the body, and carry them");
+      loop.condition = c.call;
+    }
+    P const all = joined(x, captures);
+    if (auto const t = in.open_tracked(all); !t.any) return loop(t.primal); // no operand is recorded
+    if (!step.draws) return rules<Tag>::grad(recording_level<>{in}, recorded_loop<Tag>{loop}, all);
+    P const y =
+        rules<Tag>::grad(recording_level<>{in}, recorded_loop<Tag>{loop.drawing()}, joined(rng_state_below<P>(), all));
+    return part(y, 1, y.size());
+  }
+  template <class Tag, class P>
+  static P trace(trace_layer& around, boxed_hop const& c, P const& x) {
+    auto loop = boxed_scan::of(c, nullptr);
+    traced_call<P> call(around, x);
+    if (!loop.condition && !loop.counted && loop.rows(call.real()) == 0) {
+      P const like = call.below([&] { return loop(call.real()); });
+      return around.within([&] { return of_no_step(loop, x, like); });
+    }
+    P const step = call.below([&] { return loop.operands_of_step(call.real(), 0); });
+    P const going = call.below([&] { return P(loop.going(around.lanes, step)); });
+    loop.f = call.graph_of(loop.f, step, going[0]);
+    if (loop.condition) loop.condition = call.graph_of(loop.condition, step);
+    return call.record(&hop_handle<Tag>, loop.at(), loop.functions(), {step, step}, [&](P const& all) {
+      boxed_scan run = loop;
+      run.condition = for_lanes(run.condition, around.lanes);
+      return run(all);
     });
-    impl<trace_rule, layer&>("trace", trace_rule{});
   }
 
 private:
-  struct trace_rule {
-    template <class P>
-    P operator()(layer& l, boxed_hop const& c, P const& x) const {
-      auto& around = *static_cast<trace_layer*>(l.object);
-      auto op = boxed_scan::of(c, nullptr);
-      P real = around.reals(x), captures;
-      // computes the values of the trace; the graph performs effects when it is run
-      auto const below = [&](auto const& body) {
-        unacted_scope const silent;
-        return around.beneath(body);
-      };
-      around.require_kept();
-      if (!op.condition && !op.counted && op.rows(real) == 0) {
-        P const like = below([&] { return op(real); });
-        return around.within([&] { return of_no_step(op, x, like); });
-      }
-      P step_in = below([&] { return op.operands_of_step(real, 0); });
-      P const first = step_in;
-      P const going = below([&] { return op.going(around.lanes, first); });
-      op.f = traced(op.f, first, captures, around.hidden + 1, going[0], &around).call;
-      if (op.condition) op.condition = traced(op.condition, first, captures, around.hidden + 1, {}, &around).call;
-      P all = x;
-      for (auto const& t : captures) {
-        if (around.is_mode() && t.has_history() && is_grad_enabled()) // recorded calls have passed them as operands
-          detail::refuse_eager_gradient("the function of an operator", l.kind->name);
-        all.push_back(t);
-        real.push_back(around.real(t));
-        step_in.push_back(around.real(t));
-      }
-      std::vector<int> ids;
-      for (auto const& t : all) ids.push_back(around.node_of(t));
-      auto const write = [&](trace_layer& inner, boxed_function const& f) {
-        generator_guard const as_before(default_generator);
-        P in;
-        for (auto const& t : step_in) in.push_back(inner.input(t));
-        inner.trace_function([&] { return f(in); });
-        inner.builder.close();
-      };
-      trace_layer step(around);
-      write(step, op.f);
-      int node = -1;
-      auto const add_node = [&](graph_builder* condition) {
-        node = around.builder.emit_functions(&hop_handle<Tag>, op.at(), ids.data(), static_cast<int>(ids.size()),
-                                             step.builder, condition);
-      };
-      if (op.condition) {
-        trace_layer condition(around);
-        write(condition, op.condition);
-        add_node(&condition.builder);
-      } else {
-        add_node(nullptr);
-      }
-      op.condition = for_lanes(op.condition, around.lanes);
-      P const y = below([&] { return op(real); });
-      around.called(node, this_thread_state.grad_mode);
-      P r;
-      for (int k = 0; k < y.size(); ++k)
-        r.push_back(around.wrap_result(y[k], around.builder.result_of(node, k, {y[k].dtype(), y[k].sizes()})));
-      return r;
-    }
-  };
   /// Returns the results of a loop over no rows, without a loop: they are valid for a program with these lengths only.
   template <class P>
   static P of_no_step(boxed_scan const& op, P const& x, P const& like) {
@@ -128,14 +80,6 @@ private:
       r.push_back(k < op.carried ? T(clone(x[k])) : T(varve::full(dims(like[k].sizes()), 0, like[k].dtype())));
     return r;
   }
-  template <class R>
-  void shared(char const* kind, R r) {
-    auto f = [r](layer& l, boxed_hop const& c, boxed_args const& x) {
-      auto const& in = *static_cast<dynamic_level*>(l.object);
-      return in.own(r(in, boxed_scan::of(c, &l), x), x);
-    };
-    impl<decltype(f), layer&>(kind, f);
-  }
 };
 /// Returns the boxed operator of a tag.
 template <class Tag>
@@ -143,7 +87,7 @@ higher_order_operator& loop_operator();
 #if VARVE_DEFINES
 template <class Tag>
 higher_order_operator& loop_operator() {
-  static auto* const op = new boxed_loop_operator<Tag>; // never destroyed, so that it outlives every call
+  static auto* const op = new boxed_operator<Tag, boxed_loop>; // never destroyed, so that it outlives every call
   (void)&known_from_start<&loop_operator<Tag>>;
   return *op;
 }

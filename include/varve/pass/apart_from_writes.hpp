@@ -13,7 +13,7 @@ constexpr bool may_return_operands(node const& nd) {
   constexpr char cond[] = "cond";
   int k = 0;
   while (k < 5 && nd.op->name[k] == cond[k]) ++k;
-  return nd.op->is_call || nd.function >= 0 || (nd.op->own && k == 5);
+  return nd.op->hop.is_call || nd.function >= 0 || (nd.op->own && k == 5);
 }
 /// A pass that copies results of a graph which share memory with an argument that the graph writes at its end. It
 /// likewise copies values written into arguments. All of these must keep their elements from before the writes. Such

@@ -13,10 +13,10 @@ constexpr bool draws(graph const& g, int r = 0, bool any = false);
 /// used. With `any`, draws from a state of the generator that is an operand count as well.
 constexpr bool draws(graph const& g, node const& n, bool any = false) {
   if (n.op->kind == op_kind::random) return n.at.count > 0; // the state of the generator has no attributes
-  bool const given = n.op->draws_from_state && !any && n.at[0][0] != 0 && // run again: numbers were drawn before
+  bool const given = n.op->hop.draws_from_state && !any && n.at[0][0] != 0 && // run again: numbers were drawn before
                      g.nodes[g.edges[n.first]].op->kind != op_kind::random;
   for (int k = 0; k < n.regions_count && !given; ++k)
-    if (draws(g, n.regions_first + k, any || n.op->draws_from_state)) return true;
+    if (draws(g, n.regions_first + k, any || n.op->hop.draws_from_state)) return true;
   return false;
 }
 /// True if region r of a graph draws random numbers.
@@ -42,6 +42,12 @@ constexpr int count_effects(graph const& g) {
   region const& f = g.regions[0];
   for (int k = f.node_first; k < f.node_first + f.node_count; ++k) n += acts(g, g.nodes[k]);
   return n;
+}
+/// Returns a `composite_hop` that a graph calls, or null.
+constexpr op_handle const* composite_hop_in(graph const& g) {
+  for (node const& n : g.nodes)
+    if (n.op->hop.is_composite) return n.op;
+  return nullptr;
 }
 /// Returns an operator with an effect that occurs in a graph, called or not; null if there is none.
 constexpr op_handle const* effect_in(graph const& g) {

@@ -35,7 +35,7 @@ public:
     for (node const& n : g.nodes)
       for (int k = 0; k < n.regions_count; ++k) called[at(n.regions_first + k)] = 1;
     for (node const& n : g.nodes)
-      if (n.op->writes_copy) kept_[at(n.regions_first)] = 1;
+      if (n.op->hop.writes_copy) kept_[at(n.regions_first)] = 1;
     for (std::size_t r = 0; r < g.regions.size(); ++r)
       if (!called[r]) kept_[r] = writes_operand(g.regions[r]);
   }

@@ -28,7 +28,7 @@ private:
     return copy;
   }
   constexpr bool is_inlined(node const& nd) const {
-    return of_custom_functions_ ? nd.function >= 0 : nd.op->is_call && !(stays_ && stays_(*nd.op));
+    return of_custom_functions_ ? nd.function >= 0 : nd.op->hop.is_call && !(stays_ && stays_(*nd.op));
   }
   /// Marks the functions that are still called after inlining.
   constexpr void mark(int r, bool called) {
@@ -50,11 +50,11 @@ private:
     }
     int const state = w_.operand(nd, 0);
     bool const around = again_;
-    again_ = around || (nd.op->draws_from_state && nd.at[0][0] != 0);
+    again_ = around || (nd.op->hop.draws_from_state && nd.at[0][0] != 0);
     std::size_t seen = 0; // draws from that state so far
     for (int n = f.node_first; n < f.node_first + f.node_count; ++n) {
       if (old(n).op->kind == op_kind::placeholder) now(n) = w_.operand(nd, 1 + static_cast<int>(old(n).value));
-      else if (nd.op->draws_from_state && old(n).op->kind == op_kind::random) now(n) = drawn(n, state, seen);
+      else if (nd.op->hop.draws_from_state && old(n).op->kind == op_kind::random) now(n) = drawn(n, state, seen);
       else now(n) = each(n);
     }
     again_ = around;
@@ -90,12 +90,12 @@ private:
 } // namespace detail
 
 /// Returns the same program in which the nodes of the functions replace calls of operators that only call functions
-/// (`op_handle::is_call`: checkpoints). Random numbers that two of them draw from the same state of the generator are
+/// (`hop_traits::is_call`: checkpoints). Random numbers that two of them draw from the same state of the generator are
 /// drawn once. The functions stay in the graph, unused. Calls of operators for which `stays` returns true are kept.
 /// Linear in the nodes.
 constexpr graph inline_calls(graph const& g, bool (*stays)(op_handle const&) = nullptr) {
   for (node const& n : g)
-    if (n.op->is_call && !(stays && stays(*n.op))) {
+    if (n.op->hop.is_call && !(stays && stays(*n.op))) {
       detail::call_inliner i(g, false, stays); // named, as graphs are: g++ 12 loses temporaries that hold storage
       return i.run();
     }

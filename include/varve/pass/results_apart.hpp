@@ -13,12 +13,13 @@ constexpr int memory_through_calls(graph const& g, int n) {
     node const* call = &g.nodes[n];
     int const k = call->op == &getitem_handle ? static_cast<int>(call->at[0][0].number()) : 0;
     if (call->op == &getitem_handle) call = &g.nodes[g.edges[call->first]];
-    if (call->regions_count == 0 || call->op->given_from < 0 || call->op->carried || call->op->writes_copy) return n;
+    if (call->regions_count == 0 || call->op->hop.given_from < 0 || call->op->hop.carried || call->op->hop.writes_copy)
+      return n;
     int passed = -1;
     for (int r = 0; r < call->regions_count && passed < 0; ++r) {
       region const& f = g.regions[call->regions_first + r];
       node const& given = g.nodes[memory_through_calls(g, g.results[f.result_first + k])];
-      if (given.op->kind == op_kind::placeholder) passed = static_cast<int>(given.value) + call->op->given_from;
+      if (given.op->kind == op_kind::placeholder) passed = static_cast<int>(given.value) + call->op->hop.given_from;
     }
     if (passed < 0 || passed >= call->count) return n;
     n = g.edges[call->first + passed];

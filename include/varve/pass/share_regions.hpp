@@ -15,7 +15,7 @@ public:
   }
   constexpr graph run() {
     for (std::size_t n = 0; n < g_.nodes.size(); ++n)
-      if (g_.nodes[n].op->shares_region) find_home(static_cast<int>(n));
+      if (g_.nodes[n].op->hop.shares_region) find_home(static_cast<int>(n));
     mark(0);
     return without_unused();
   }
@@ -85,7 +85,7 @@ private:
   }
   constexpr int function_of(node const& nd, int k) const {
     int const r = nd.regions_first + k;
-    return nd.op->shares_region ? home_[static_cast<std::size_t>(r)] : r;
+    return nd.op->hop.shares_region ? home_[static_cast<std::size_t>(r)] : r;
   }
   constexpr void mark(int r) {
     if (used_[static_cast<std::size_t>(r)]) return;
@@ -117,11 +117,11 @@ private:
 } // namespace detail
 
 /// Returns the same graph in which calls of the same name with equal functions share one function
-/// (`op_handle::shares_region`: `invoke_subgraph`). Functions that are not called are dropped. Quadratic in the number
+/// (`hop_traits::shares_region`: `invoke_subgraph`). Functions that are not called are dropped. Quadratic in the number
 /// of such calls.
 constexpr graph share_regions(graph const& g) {
   for (node const& n : g.nodes)
-    if (n.op->shares_region) {
+    if (n.op->hop.shares_region) {
       detail::region_sharer s(g); // named, as graphs are: g++ 12 loses temporaries that hold storage
       return s.run();
     }

@@ -7,7 +7,7 @@ namespace varve {
 namespace detail {
 /// True if a call receives the state of the generator although its function draws nothing.
 constexpr bool needs_no_state(graph const& g, node const& n) {
-  bool needless = n.op->draws_from_state && g.nodes[g.edges[n.first]].out.sizes.n > 0;
+  bool needless = n.op->hop.draws_from_state && g.nodes[g.edges[n.first]].out.sizes.n > 0;
   for (int k = 0; needless && k < n.regions_count; ++k) needless = !draws(g, n.regions_first + k, true);
   return needless;
 }
@@ -27,7 +27,7 @@ constexpr list<char> unread_states(graph const& g) {
 /// of the generator (`wrap_activation_checkpoint`). Linear in the nodes, for each nesting depth of functions.
 constexpr graph without_unread_states(graph const& g) {
   bool any = false;
-  for (node const& n : g.nodes) any = any || (n.op->draws_from_state && detail::needs_no_state(g, n));
+  for (node const& n : g.nodes) any = any || (n.op->hop.draws_from_state && detail::needs_no_state(g, n));
   if (!any) return g;
   list<char> const unread = detail::unread_states(g);
   rewriter w(g);
@@ -35,7 +35,7 @@ constexpr graph without_unread_states(graph const& g) {
       [&](int n) {
         node const& nd = g.nodes[n];
         if (unread[n]) return -1;
-        if (!nd.op->draws_from_state || !detail::needs_no_state(g, nd)) return w.copy(nd);
+        if (!nd.op->hop.draws_from_state || !detail::needs_no_state(g, nd)) return w.copy(nd);
         node number{};
         number.op = &constant_handle, number.out = {dtype::int64, {}};
         int const none = w.append(number, nullptr);

@@ -323,6 +323,9 @@ constexpr program plan(graph const& g, bool samples = false) {
   if (has_mutation(g))
     refuse::argument_is_invalid("fuse",
                                 "the function writes into its argument; write into a clone of it, and return that");
+  if (op_handle const* const hop = varve::detail::composite_hop_in(g))
+    refuse::argument_is_invalid(hop->name, "it is made of other operators when it is called, which fused programs "
+                                           "cannot; compile(f), or interpret(graph, x), runs it operator by operator");
   if (op_handle const* const effect = varve::detail::effect_in(g))
     refuse::argument_is_invalid(effect->name, "it does something outside of the program, which fused programs cannot; "
                                               "compile(f), or interpret(graph, x), runs it in its place");

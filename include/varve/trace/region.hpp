@@ -32,13 +32,14 @@ namespace detail {
 template <class Tag>
 constexpr op_handle make_hop_handle() {
   op_handle h{Tag::op_name, op_kind::hop, -1, &no_shape};
-  h.signature = Tag::signature, h.own = declared::by_varve<Tag>();
-  if constexpr (requires { Tag::is_call; }) h.is_call = Tag::is_call, h.given_from = Tag::is_call ? 1 : -1;
-  if constexpr (requires { Tag::given_from; }) h.given_from = Tag::given_from;
-  if constexpr (requires { &Tag::carried; }) h.carried = &Tag::carried;
-  if constexpr (requires { Tag::shares_region; }) h.shares_region = Tag::shares_region;
-  if constexpr (requires { Tag::writes_copy; }) h.writes_copy = Tag::writes_copy;
-  if constexpr (requires { Tag::draws_from_state; }) h.draws_from_state = Tag::draws_from_state;
+  h.hop.signature = Tag::signature, h.own = declared::by_varve<Tag>();
+  if constexpr (requires { Tag::is_call; }) h.hop.is_call = Tag::is_call, h.hop.given_from = Tag::is_call ? 1 : -1;
+  if constexpr (requires { Tag::given_from; }) h.hop.given_from = Tag::given_from;
+  if constexpr (requires { &Tag::carried; }) h.hop.carried = &Tag::carried;
+  if constexpr (requires { Tag::shares_region; }) h.hop.shares_region = Tag::shares_region;
+  if constexpr (requires { &Tag::operands_of; }) h.hop.is_composite = true;
+  if constexpr (requires { Tag::writes_copy; }) h.hop.writes_copy = Tag::writes_copy;
+  if constexpr (requires { Tag::draws_from_state; }) h.hop.draws_from_state = Tag::draws_from_state;
   if constexpr (requires { Tag::planned_as; }) h.planned_as = Tag::planned_as;
   return h;
 }
