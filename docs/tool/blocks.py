@@ -7,7 +7,8 @@ blocks.py check <page.md> <program>...  runs it (behind a launcher, if one is gi
 blocks.py fill <page.md> <program>      runs it, and writes what blocks print into the page
 
 A block ```cpp is the body of a function; ```cpp continued goes on in the block before it; ```cpp global stands outside
-of functions, and ```cpp program is all that there is, with its main. A block ```output behind it is all that it prints;
+of functions, and ```cpp program is all that there is, with its main. ```cpp global ../examples/x.hpp must be part of
+that file. A block ```output behind it is all that it prints;
 one without prints nothing. C++ that is only to be read (another library's) is marked ```c++.
 """
 import os
@@ -16,7 +17,7 @@ import subprocess
 import sys
 
 INCLUDES = ["<varve/varve.hpp>", "<cmath>", "<cstdio>", "<iostream>", "<string>", "<vector>"]
-FENCE = re.compile(r"^```(cpp|output)(?: (\w+))?\n(.*?)^```$", re.M | re.S)
+FENCE = re.compile(r"^```(cpp|output)(?: (\w+))?(?: (\S+))?\n(.*?)^```$", re.M | re.S)
 
 
 def blocks_of(page):
@@ -29,9 +30,11 @@ def blocks_of(page):
         if m.group(1) == "output":
             if not found or found[-1][3] is not None:
                 sys.exit(f"{page}:{line}: an output without a block before it")
-            found[-1][3] = m.group(3)
+            found[-1][3] = m.group(4)
         else:
-            found.append([m.group(2) or "body", line, m.group(3), None])
+            if m.group(3) and m.group(4) not in open(os.path.join(os.path.dirname(page), m.group(3)), encoding="utf-8").read():
+                sys.exit(f"{page}:{line}: the block is not part of {m.group(3)}")
+            found.append([m.group(2) or "body", line, m.group(4), None])
     return found
 
 

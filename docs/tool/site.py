@@ -27,6 +27,7 @@ PAGES = [
     ("docs/coming_from.md", "coming_from.html", "Coming from ..."),
     ("docs/modes_and_subclasses.md", "modes_and_subclasses.html", "Modes and subclasses"),
     ("docs/operators_of_your_own.md", "operators_of_your_own.html", "Operators of your own"),
+    ("docs/transforms_of_your_own.md", "transforms_of_your_own.html", "Transforms of your own"),
     ("docs/processes.md", "processes.html", "Several processes"),
     ("docs/errors.md", "errors.html", "Errors explained"),
     ("docs/tools.md", "tools.html", "Packages and tools"),
