@@ -3,14 +3,28 @@
 # - a header has a doc comment; macros are defined in config.hpp only
 # - what is written by hand has lines of at most 120 columns: headers, sources, and the prose of documents
 # - the umbrella header reaches every header
-# - includes point downwards, in the order of `layers`
+# - includes point downwards, in the order of the wings and of their rooms
 # - the small umbrellas reach nothing of what they leave out
 cmake_minimum_required(VERSION 3.22)
 
-# From the bottom up. A header may include its own layer and those before it.
-set(layers core shape value kernel dispatch rule op composite special sorting indexing linalg random nn masked signal complex fft interpreter mode graph pass plan emit block transform trace hop
-    loop custom jet
-    fake functional fuse compile autograd aot export call optim io interop library)
+# The wings, from the bottom up, and their rooms: the folders of include/varve. A header may include its own room and
+# those before it. So the core, which is all but the last wing, includes nothing of what stands beside it.
+set(wings base dispatch operators levels graph program functions fuse ahead export beside)
+set(base core shape value kernel)
+set(dispatch dispatch rule)
+set(operators op composite special sorting indexing linalg random nn masked signal complex fft)
+set(levels interpreter transform)
+set(graph graph pass trace)
+set(program plan emit block)
+set(functions hop loop custom)
+set(fuse fuse)
+set(ahead fake functional compile autograd aot)
+set(export export)
+set(beside mode jet call optim io interop library)
+set(layers "")
+foreach(wing IN LISTS wings)
+  list(APPEND layers ${${wing}})
+endforeach()
 # Open to every layer: macros and pure declarations.
 set(open config.hpp fwd.hpp)
 include(${CMAKE_CURRENT_LIST_DIR}/optional.cmake)
