@@ -29,14 +29,14 @@ struct slot {
   template <class Tower, class G>
   constexpr void add(Tower const& tower, G const& g) {
     if constexpr (!is_none<G>) {
-      static_assert(std::is_same_v<decltype(lift_to_all(tower, g)), V>,
-                    "varve: a cotangent is seen through a transform that the tape does not know; declare what brings "
-                    "it in: vjp(closure(f, g), x...)");
-    }
-    if constexpr (!is_none<G> && std::is_same_v<decltype(lift_to_all(tower, g)), V>) {
-      if (set) value = lift_to_all(tower, varve::add(value, g));
-      else value = lift_to_all(tower, g);
-      set = true;
+      constexpr bool known = std::is_same_v<decltype(lift_to_all(tower, g)), V>;
+      static_assert(known, "varve: a cotangent is seen through a transform that the tape does not know; declare what "
+                           "brings it in: vjp(closure(f, g), x...)");
+      if constexpr (known) {
+        if (set) value = lift_to_all(tower, varve::add(value, g));
+        else value = lift_to_all(tower, g);
+        set = true;
+      }
     }
   }
 };
