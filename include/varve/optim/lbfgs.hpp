@@ -108,7 +108,7 @@ private:
   template <class S>
   static constexpr auto along(S const& s) {
     auto q = -s.gradient;
-    std::vector<double> part(s.pairs.size());
+    std::vector<double> part(s.pairs.size(), 0.0); // clang refuses (n) in constant expressions of libstdc++ 12
     for (std::size_t k = s.pairs.size(); k-- > 0;) {
       part[k] = s.pairs[k].inverse * detail::dot(s.pairs[k].step, q);
       q = q - s.pairs[k].change * part[k];
