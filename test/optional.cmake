@@ -4,7 +4,7 @@
 set(names
   aot/ aot.hpp autograd/saved_function.hpp call/ complex/ complex.hpp core/file_bytes.hpp value/tensor_of_bytes.hpp
   custom/saved_functions.hpp export/ export.hpp fake/
-  fake.hpp fft/ fft.hpp shape/sym_bool.hpp functional.hpp functional/functional_mode.hpp
+  fake.hpp fft/ fft.hpp implicit/ implicit.hpp shape/sym_bool.hpp functional.hpp functional/functional_mode.hpp
   functional/functional_tensor.hpp indexing/ indexing.hpp interop/ io/ jet/ linalg/ linalg.hpp masked/ masked.hpp mode/
   nn/ nn.hpp optim/ optim.hpp random/ random.hpp signal/ signal.hpp sorting/ sorting.hpp special/ special.hpp
   transform/transform_of.hpp

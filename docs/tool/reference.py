@@ -11,13 +11,13 @@ import subprocess
 import xml.etree.ElementTree as ET
 
 # Namespaces that users write, beside varve itself.
-PUBLIC = ["autograd", "backends", "forward_ad", "masked", "mpi", "optim", "rule", "tracing", "windows", "kernel"]
+PUBLIC = ["autograd", "backends", "forward_ad", "implicit", "masked", "mpi", "optim", "rule", "tracing", "windows", "kernel"]
 
 FOLDERS = {
     "": "Umbrella and indices", "aot": "Gradients ahead of time", "autograd": "Eager autograd", "call": "Calls by name",
     "compile": "compile", "composite": "Functions written in operators", "core": "Names that all share",
     "dispatch": "Dispatcher", "export": "Programs as text and files", "fake": "Programs on shapes alone",
-    "functional": "functionalize", "fuse": "fuse", "graph": "Graphs", "hop": "Branches and calls",
+    "functional": "functionalize", "fuse": "fuse", "graph": "Graphs", "hop": "Branches and calls", "implicit": "Implicit functions",
     "indexing": "Indices",
     "interop": "Neighbours", "interpreter": "Interpreters and modes", "io": "Files of numbers", "kernel": "Kernels",
     "linalg": "Linear algebra", "loop": "Loops", "masked": "Masked reductions", "mode": "Modes ready for use",
