@@ -6,28 +6,16 @@
 #pragma GCC diagnostic ignored "-Wsign-conversion"
 
 #include <varve/export/cpp_text.hpp>
+#include <varve/export/plan_text.hpp>
 #include <varve/op/add.hpp>
 #include <varve/op/maximum.hpp>
 #include <varve/op/mul.hpp>
 
-#include <vector>
-
 namespace varve::cpp {
-
-/// Returns the name of a buffer in the text: arguments `x0`, results `y0`, and by node constants `c5` and temporaries
-/// `t7`.
-VARVE_COLD inline std::string buffer_name(loop::program const& p, int k) {
-  loop::buffer const& b = p.buffers[k];
-  if (b.where == loop::place::argument) return "x" + std::to_string(b.number);
-  if (b.where == loop::place::result) return "y" + std::to_string(b.number);
-  if (b.node < 0) return "s" + std::to_string(k);
-  return (b.where == loop::place::constant ? "c" : "t") + std::to_string(b.node);
-}
-inline std::string text(index_t n) { return std::to_string(n); }
 
 /// Writes one loop nest of a program in C++, the same loops that `fuse` would run. A body without a SIMD dimension
 /// computes each value in its own type; others compute in batches.
-class loop_writer {
+class loop_writer : nest_reader {
 public:
   /// Writes loop nest `b` of program `p`.
   VARVE_COLD static void write(writer& out, loop::program const& p, loop::body const& b) {
@@ -38,58 +26,23 @@ public:
 
 private:
   writer& out;
-  loop::program const& p;
-  loop::body const& b;
   bool batches;
   dtype lane_type;
   std::string lane, V; // the element type of batches and, in text, the batch
   std::vector<std::string> fixed, now;
-  std::vector<char> used_fixed, used_now;
   std::vector<int> taken; // nodes whose names are already used
 
   loop_writer(writer& out_, loop::program const& p_, loop::body const& b_)
-      : out(out_), p(p_), b(b_), batches(b_.vector >= 0), lane_type(b_.type == loop::lane::f32   ? dtype::float32
-                                                                    : b_.type == loop::lane::i32 ? dtype::int32
-                                                                    : b_.type == loop::lane::i64 ? dtype::int64
-                                                                                                 : dtype::float64),
+      : nest_reader(p_, b_), out(out_), batches(b_.vector >= 0),
+        lane_type(b_.type == loop::lane::f32   ? dtype::float32
+                  : b_.type == loop::lane::i32 ? dtype::int32
+                  : b_.type == loop::lane::i64 ? dtype::int64
+                                               : dtype::float64),
         lane(type_text(lane_type)), V("batch<" + lane + ">") {
-    fixed.resize(static_cast<std::size_t>(b.fixed_count)), now.resize(static_cast<std::size_t>(b.step_count));
-    used_fixed.resize(fixed.size()), used_now.resize(now.size());
+    fixed.resize(used_fixed.size()), now.resize(used_now.size());
   }
-  loop::step const& fixed_step(std::size_t k) const { return p.steps[b.fixed_first + static_cast<int>(k)]; }
-  loop::step const& now_step(std::size_t k) const { return p.steps[b.step_first + static_cast<int>(k)]; }
-  loop::step const& step_of(int s) const {
-    return s >= 0 ? now_step(static_cast<std::size_t>(s)) : fixed_step(static_cast<std::size_t>(~s));
-  }
-  loop::sink const& sink(int k) const { return p.sinks[b.sink_first + k]; }
   std::string const& value(int s) const {
     return s >= 0 ? now[static_cast<std::size_t>(s)] : fixed[static_cast<std::size_t>(~s)];
-  }
-  int operand(loop::step const& s, int k) const { return k < 3 ? s.in[k] : p.ports[s.args + k]; }
-
-  void find_used() {
-    auto use = [&](int s) {
-      (s >= 0 ? used_now[static_cast<std::size_t>(s)] : used_fixed[static_cast<std::size_t>(~s)]) = 1;
-    };
-    for (int k = 0; k < b.sink_count; ++k) {
-      use(sink(k).a);
-      if (sink(k).product) use(sink(k).b);
-    }
-    auto sweep = [&](std::vector<char>& used, auto step) {
-      for (std::size_t k = used.size(); k-- > 0;)
-        for (int q = 0; used[k] && q < step(k).count; ++q) use(operand(step(k), q));
-    };
-    sweep(used_now, [&](std::size_t k) -> loop::step const& { return now_step(k); });
-    sweep(used_fixed, [&](std::size_t k) -> loop::step const& { return fixed_step(k); });
-  }
-  /// Returns an affine function of the loop indices.
-  std::string index(loop::access const& a) const {
-    std::string s;
-    for (int l = 0; l < b.rank; ++l)
-      if (a.stride[l] != 0 && b.extent[l] != 1)
-        s += (s.empty() ? "" : " + ") + (a.stride[l] == 1 ? "" : text(a.stride[l]) + " * ") + "i" + text(l);
-    if (a.offset != 0 || s.empty()) s += (s.empty() ? "" : " + ") + text(a.offset);
-    return s;
   }
   std::string element(loop::access const& a) const { return buffer_name(p, a.buffer) + "[" + index(a) + "]"; }
   std::string pointer(loop::access const& a) const {
@@ -221,7 +174,6 @@ private:
            : s.kind == loop::sink_kind::greatest ? handle<maximum_t>
                                                  : handle<minimum_t>;
   }
-  dtype target_type(loop::sink const& s) const { return p.buffers[p.accesses[s.access].buffer].type; }
   std::string neutral(loop::sink const& s, dtype t) const {
     std::string const limits = "std::numeric_limits<" + std::string(type_text(t)) + ">::";
     if (s.kind == loop::sink_kind::sum) return literal(t, 0);

@@ -74,12 +74,6 @@ private:
   explicit file_writer(graph const& g_) : g(g_) {}
   static constexpr index_t most_on_stack = 1 << 16; // bytes
 
-  /// True if a body contains the name `x`, not only a longer name that begins with it.
-  static bool mentions(std::string const& body, std::string const& x) {
-    for (std::size_t at = body.find(x); at != std::string::npos; at = body.find(x, at + 1))
-      if (char const end = body[at + x.size()]; end < '0' || end > '9') return true;
-    return false;
-  }
   /// Returns the parameters of a function with this body; unused ones are marked.
   static std::string parameters(graph const& f, loop::program const& p, std::string const& body) {
     std::string s;
@@ -90,16 +84,6 @@ private:
       s += (s.empty() ? "" : ", ") + std::string(type_text(p.results[static_cast<std::ptrdiff_t>(k)].type)) +
            "* __restrict y" + std::to_string(k);
     return s;
-  }
-  static std::string metas(graph const& f, loop::program const& p) {
-    std::string s = "/// (";
-    auto called = [](char const* name) { return name ? std::string(name) + ": " : ""; };
-    for (int k = 0; k < f.regions[0].inputs; ++k)
-      s += (k ? ", " : "") + called(varve::detail::argument_name(f, k)) + varve::detail::meta_text(f, f.nodes[k].out);
-    s += ") -> (";
-    for (int k = 0; k < static_cast<int>(p.results.size()); ++k)
-      s += (k ? ", " : "") + called(varve::detail::result_name(f, 0, k)) + varve::detail::meta_text(f, p.results[k]);
-    return s + "), row-major; results may not overlap arguments.";
   }
   /// Writes the constants that a body mentions.
   static void constants(loop::program const& p, std::string const& body, writer& out) {
@@ -129,19 +113,6 @@ private:
                (on_stack ? "" : ".get()") + " + " + text(b.number) + ");");
     }
     if (opened) out.line("");
-  }
-  /// Returns a comment with the nodes that a loop nest computes and its extents: "// %7, %9 over 3 x 4".
-  static std::string leaves(loop::program const& p, loop::body const& b) {
-    std::string s;
-    for (int k = 0; k < b.sink_count; ++k) {
-      loop::buffer const& to = p.buffers[p.accesses[p.sinks[b.sink_first + k].access].buffer];
-      std::string const node = "%" + text(to.node);
-      if (s.find(node + ",") == std::string::npos &&
-          (s.size() < node.size() || s.substr(s.size() - node.size()) != node))
-        s += (s.empty() ? "// " : ", ") + node;
-    }
-    for (int l = 0; l < b.rank; ++l) s += (l ? " x " : " over ") + text(b.extent[l]);
-    return s;
   }
   /// Writes region `r`: first the functions that it calls, then its own.
   void function(int r, std::string const& name, std::string const& what) {
@@ -178,7 +149,7 @@ private:
     }
     body.close();
     body.line("");
-    all.line(metas(f, p));
+    all.line("/// " + signature_text(f, p) + ", row-major; results may not overlap arguments.");
     all.line("inline void " + name + "(" + parameters(f, p, body.text) + ") {" + (what.empty() ? "" : " // " + what));
     writer names;
     names.indent();
