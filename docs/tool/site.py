@@ -29,6 +29,7 @@ PAGES = [
     ("docs/operators_of_your_own.md", "operators_of_your_own.html", "Operators of your own"),
     ("docs/transforms_of_your_own.md", "transforms_of_your_own.html", "Transforms of your own"),
     ("docs/implicit.md", "implicit.html", "Implicit functions"),
+    ("docs/emit_c.md", "emit_c.html", "Programs in C"),
     ("docs/processes.md", "processes.html", "Several processes"),
     ("docs/errors.md", "errors.html", "Errors explained"),
     ("docs/tools.md", "tools.html", "Packages and tools"),
@@ -228,7 +229,7 @@ def missing_names(root, names):
 
 
 WRITTEN = ["README.md", "docs/tutorial.md", "docs/transforms.md", "docs/coming_from.md", "docs/modes_and_subclasses.md",
-           "docs/operators_of_your_own.md", "docs/processes.md", "docs/gallery.md", "docs/choosing.md",
+           "docs/operators_of_your_own.md", "docs/emit_c.md", "docs/processes.md", "docs/gallery.md", "docs/choosing.md",
            "docs/compile_times.md", "docs/implicit.md"]
 OTHERS = {"static_assert", "decltype", "find_package", "add_subdirectory", "with_parts", "setup_context"}
 

@@ -237,20 +237,20 @@ inline void add_calls(std::vector<hop_row>& to) {
                 {{"sine_ has no rule for",
                   {"jvp", "vjp", "* of jvp", "* of vjp", "*backward", "vmap", "vmap of one argument", "vjp of vmap"}},
                  {"has no functional form",
-                  {"compile", "compile, fused", "optimize", "functional graph", "fuse", "emit_cpp"}}}});
-  to.push_back(
-      {"with_effects",
-       "two lines",
-       [](v x) {
-         vv::print("first {}", vv::sum(x[0]));
-         tensor const y = vv::sin(x[0]) * x[1];
-         vv::print("then {}", vv::sum(y));
-         return values{y};
-       },
-       {{2}, {2}},
-       prints | when_exported,
-       {{"does something outside of the program",
-         {"fuse", "compile, fused", "fuse of vjp", "compile, fused of vjp", "compile, fused, backward", "emit_cpp"}}}});
+                  {"compile", "compile, fused", "optimize", "functional graph", "fuse", "emit_cpp", "emit_c"}}}});
+  to.push_back({"with_effects",
+                "two lines",
+                [](v x) {
+                  vv::print("first {}", vv::sum(x[0]));
+                  tensor const y = vv::sin(x[0]) * x[1];
+                  vv::print("then {}", vv::sum(y));
+                  return values{y};
+                },
+                {{2}, {2}},
+                prints | when_exported,
+                {{"does something outside of the program",
+                  {"fuse", "compile, fused", "fuse of vjp", "compile, fused of vjp", "compile, fused, backward",
+                   "emit_cpp", "emit_c"}}}});
   to.push_back({"",
                 "flex_attention",
                 [](v x) {

@@ -82,8 +82,9 @@ struct op_handle {
   operator_class planned_as = operator_class::other;
   /// The operator of ONNX that is the same on operands of one dtype (`rules<>::onnx`), or null.
   char const* onnx = nullptr;
-  /// The text of the operator in C++ (`rules<>::cpp`).
+  /// The text of the operator in C++ (`rules<>::cpp`), and in C if that one does not serve (`rules<>::c99`).
   operator_text cpp{};
+  char const* c99 = nullptr;
   /// True if it returns bool for numbers that are promoted to one dtype.
   bool compares = false;
 };
@@ -149,6 +150,7 @@ constexpr op_handle make_handle() {
   if constexpr (requires { R::planned_as; }) h.planned_as = R::planned_as;
   if constexpr (requires { R::onnx; }) h.onnx = R::onnx;
   if constexpr (requires { R::cpp; }) h.cpp = R::cpp;
+  if constexpr (requires { R::c99; }) h.c99 = R::c99;
   if constexpr (requires { typename R::functional; }) h.functional = &handle_of<typename R::functional>;
   return h;
 }

@@ -68,6 +68,9 @@ enum class operator_class : unsigned char {
 /// cpp{"kernel::exp($0)"};`. `$0`, `$1`, `$2` are its operands, and `$T` is the type in which it computes; `infix` is
 /// for floating-point numbers and registers. By default the operator is written as the kernel of its rules, for which
 /// more headers are read.
+///
+/// `emit_c` reads the same text: it writes a function of `varve/kernel` as that of `math.h`. An operator whose `cpp` is
+/// missing or is no C states `static constexpr char const* c99 = "acos$F($0)";`. `$F` is `f` for float, else nothing.
 struct operator_text {
   char const* text = nullptr;
   char const* infix = nullptr;

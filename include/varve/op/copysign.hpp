@@ -12,6 +12,7 @@ inline constexpr struct copysign_t : promoting_operator<copysign_t> {
 } copysign{};
 template <>
 struct rules<copysign_t> : rule::pointwise<2, promotion::floating> {
+  static constexpr char const* c99 = "copysign$F($0, $1)";
   static constexpr saved_values saved{{saved_values::operand(0) | saved_values::result, saved_values::operand(1)}};
   static VARVE_INLINE constexpr auto kernel(auto x, auto y) { return kernel::copysign(x, y); }
   static constexpr auto partial(arg_t<0>, auto const& r, auto const& x, auto const&) { return mul(sign(x), sign(r)); }

@@ -39,6 +39,7 @@ struct rules<tan_t> : rule::pointwise<1, promotion::floating> {
 };
 template <>
 struct rules<asin_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr char const* c99 = "asin$F($0)";
   static constexpr char const* onnx = "Asin";
   static constexpr saved_values saved{{saved_values::operand(0)}};
   static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::asin(x); }
@@ -46,6 +47,7 @@ struct rules<asin_t> : rule::pointwise<1, promotion::floating> {
 };
 template <>
 struct rules<acos_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr char const* c99 = "acos$F($0)";
   static constexpr char const* onnx = "Acos";
   static constexpr saved_values saved{{saved_values::operand(0)}};
   static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::acos(x); }
@@ -53,6 +55,7 @@ struct rules<acos_t> : rule::pointwise<1, promotion::floating> {
 };
 template <>
 struct rules<atan_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr char const* c99 = "atan$F($0)";
   static constexpr char const* onnx = "Atan";
   static constexpr saved_values saved{{saved_values::operand(0)}};
   static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::atan(x); }
@@ -60,6 +63,7 @@ struct rules<atan_t> : rule::pointwise<1, promotion::floating> {
 };
 template <>
 struct rules<atan2_t> : rule::pointwise<2, promotion::floating> {
+  static constexpr char const* c99 = "atan2$F($0, $1)";
   static constexpr bool is_slow = true;
   static constexpr saved_values saved{
       {saved_values::operand(0) | saved_values::operand(1), saved_values::operand(0) | saved_values::operand(1)}};

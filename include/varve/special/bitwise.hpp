@@ -45,24 +45,28 @@ struct of_integers : of_some_dtypes<Tag, Arity> {
 
 template <>
 struct rules<bitwise_and_t> : detail::of_integers<bitwise_and_t, 2> {
+  static constexpr char const* c99 = "$0 & $1";
   static VARVE_INLINE constexpr auto kernel(auto x, auto y) {
     return kernel::of_integers([](auto a, auto b) { return a & b; }, x, y);
   }
 };
 template <>
 struct rules<bitwise_or_t> : detail::of_integers<bitwise_or_t, 2> {
+  static constexpr char const* c99 = "$0 | $1";
   static VARVE_INLINE constexpr auto kernel(auto x, auto y) {
     return kernel::of_integers([](auto a, auto b) { return a | b; }, x, y);
   }
 };
 template <>
 struct rules<bitwise_xor_t> : detail::of_integers<bitwise_xor_t, 2> {
+  static constexpr char const* c99 = "$0 ^ $1";
   static VARVE_INLINE constexpr auto kernel(auto x, auto y) {
     return kernel::of_integers([](auto a, auto b) { return a ^ b; }, x, y);
   }
 };
 template <>
 struct rules<bitwise_not_t> : detail::of_integers<bitwise_not_t, 1> {
+  static constexpr char const* c99 = "($T)-1 ^ $0";
   static VARVE_INLINE constexpr auto kernel(auto x) {
     return kernel::of_integers(
         []<class T>(T a) {

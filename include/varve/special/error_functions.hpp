@@ -30,6 +30,7 @@ inline constexpr struct log_ndtr_t : promoting_operator<log_ndtr_t> {
 
 template <>
 struct rules<erfc_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr char const* c99 = "erfc$F($0)";
   static constexpr saved_values saved{{saved_values::operand(0)}};
   static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::distribution::erfc_of(x); }
   static constexpr auto partial(arg_t<0>, auto const&, auto const& x) {

@@ -33,6 +33,7 @@ inline constexpr struct igammac_t : promoting_operator<igammac_t> {
 
 template <>
 struct rules<lgamma_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr char const* c99 = "lgamma$F($0)";
   static constexpr saved_values saved{{saved_values::operand(0)}};
   static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::gamma::log_of(x); }
   static constexpr auto partial(arg_t<0>, auto const&, auto const& x) { return digamma(x); }

@@ -27,24 +27,28 @@ inline constexpr struct lcm_t : promoting_operator<lcm_t> {
 
 template <>
 struct rules<bitwise_left_shift_t> : detail::of_integers<bitwise_left_shift_t, 2, false> {
+  static constexpr char const* c99 = "kernel::shift_left($0, $1)";
   static VARVE_INLINE constexpr auto kernel(auto x, auto y) {
     return kernel::of_integers([](auto a, auto b) { return kernel::shift_left(a, b); }, x, y);
   }
 };
 template <>
 struct rules<bitwise_right_shift_t> : detail::of_integers<bitwise_right_shift_t, 2, false> {
+  static constexpr char const* c99 = "kernel::shift_right($0, $1)";
   static VARVE_INLINE constexpr auto kernel(auto x, auto y) {
     return kernel::of_integers([](auto a, auto b) { return kernel::shift_right(a, b); }, x, y);
   }
 };
 template <>
 struct rules<gcd_t> : detail::of_integers<gcd_t, 2, false> {
+  static constexpr char const* c99 = "kernel::greatest_divisor($0, $1)";
   static VARVE_INLINE constexpr auto kernel(auto x, auto y) {
     return kernel::of_integers([](auto a, auto b) { return kernel::greatest_divisor(a, b); }, x, y);
   }
 };
 template <>
 struct rules<lcm_t> : detail::of_integers<lcm_t, 2, false> {
+  static constexpr char const* c99 = "kernel::least_multiple($0, $1)";
   static VARVE_INLINE constexpr auto kernel(auto x, auto y) {
     return kernel::of_integers([](auto a, auto b) { return kernel::least_multiple(a, b); }, x, y);
   }

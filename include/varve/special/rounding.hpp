@@ -113,11 +113,13 @@ struct rules<remainder_t> : detail::of_numbers<remainder_t, 2> {
 };
 template <>
 struct rules<nextafter_t> : detail::of_floats<nextafter_t, 2> {
+  static constexpr char const* c99 = "nextafter$F($0, $1)";
   static constexpr bool of_own_dtype = true; // a neighbour in float32 would round back to x itself
   static VARVE_INLINE constexpr auto kernel(auto x, auto y) { return kernel::neighbour(x, y); }
 };
 template <>
 struct rules<binary_exponent_t> : detail::of_floats<binary_exponent_t, 1> {
+  static constexpr char const* c99 = "kernel::binary_exponent($0)";
   static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::binary_exponent(x); }
 };
 

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#pragma GCC diagnostic push // as in varve.hpp
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+
+#include <varve/export/c_matrices.hpp>
+#include <varve/kernel/convolution_direct.hpp>
+
+namespace varve::c99 {
+
+/// Writes the stages of a program that are no loop nests: products of matrices, convolutions and operators that address
+/// memory by values, as plain loops.
+class call_writer {
+public:
+  /// Writes a `matmul` or `call` stage.
+  VARVE_COLD static void write(writer& out, context& c, loop::program const& p, loop::stage const& s) {
+    call_writer const w(out, c, p, s);
+    switch (w.info.what) {
+    case operator_class::mm:
+      return w.product();
+    case operator_class::slice_backward:
+      return w.slice_backward();
+    case operator_class::gather:
+      return w.gather();
+    case operator_class::scatter_add:
+      return w.scatter_add();
+    case operator_class::convolution:
+      return w.convolution();
+    case operator_class::argmax:
+      return w.argmax();
+    default:
+      if (matrix_writer::kind_of(*w.info.op) != matrix_writer::kind::none) return matrix_writer::write(out, c, p, s);
+      refuse::argument_is_invalid("emit_c", (std::string("operator ") + w.info.op->name +
+                                             " cannot be written as a loop in C; call it outside of the graph")
+                                                .c_str());
+    }
+  }
+
+private:
+  writer& out;
+  context& c;
+  loop::program const& p;
+  loop::stage const& s;
+  loop::call_info const& info;
+
+  call_writer(writer& out_, context& c_, loop::program const& p_, loop::stage const& s_)
+      : out(out_), c(c_), p(p_), s(s_), info(p_.calls[s_.number]) {}
+  std::string result(std::string const& at) const { return element(p, s.out, at); }
+  std::string in(int k, std::string const& at) const { return element(p, s.in[k], at); }
+  std::string added(std::string const& x, std::string const& y) const {
+    return c.c.arithmetic(operator_class::add, info.out.type, {x}, {y}).text;
+  }
+  std::string multiplied(std::string const& x, std::string const& y) const {
+    return within(c.c.arithmetic(operator_class::mul, info.out.type, {x}, {y}), binding::product);
+  }
+
+  void open(std::string const& i, index_t n) const {
+    out.open("for (" + c.index + " " + i + " = 0; " + i + " < " + text(n) + "; ++" + i + ") {");
+  }
+  /// Opens a loop over each dimension, `i0`, `i1`, ...
+  void open(dims const& sizes) const {
+    for (int k = 0; k < sizes.n; ++k) open("i" + text(k), sizes[k]);
+  }
+  void close(int n) const {
+    for (int k = 0; k < n; ++k) out.close();
+  }
+  /// Returns the sum of the terms that are not 0.
+  static std::string sum_of(std::vector<std::pair<index_t, std::string>> const& terms, index_t offset = 0) {
+    std::string r;
+    for (auto const& [times, i] : terms)
+      if (times != 0 && i != "0") r += (r.empty() ? "" : " + ") + (times == 1 ? "" : text(times) + " * ") + i;
+    if (offset != 0) r += r.empty() ? text(offset) : (offset < 0 ? " - " : " + ") + text(offset < 0 ? -offset : offset);
+    return r.empty() ? "0" : r;
+  }
+  /// Returns the element number at the loop indices, with the index of dimension `axis` replaced by `there`.
+  static std::string at(dims const& sizes, index_t axis = -1, std::string const& there = "") {
+    dims const strides = contiguous_strides(sizes);
+    std::vector<std::pair<index_t, std::string>> terms;
+    for (int k = 0; k < sizes.n; ++k)
+      if (sizes[k] != 1) terms.emplace_back(strides[k].number(), k == axis ? there : "i" + text(k));
+    return sum_of(terms);
+  }
+  /// Writes a product: rows of the result add up rows of the second operand, which a compiler vectorizes; if that
+  /// operand is transposed, each element is a dot product.
+  void product() const {
+    int const rank = info.out.sizes.n;
+    bool const ta = info.at[0][0] != 0, tb = info.at[0][1] != 0;
+    index_t const m = info.out.sizes[rank - 2], n = info.out.sizes[rank - 1], k = info.in[0].sizes[rank - (ta ? 2 : 1)],
+                  count = m * n > 0 ? numel(info.out.sizes).number() / (m * n) : 0;
+    if (count == 0) return;
+    auto one = [](index_t size, std::string const& i) { return size == 1 ? std::string("0") : i; };
+    std::string const e = one(count, "e"), i = one(m, "i"), j = one(n, "j"), q = one(k, "q");
+    std::string const x = in(0, sum_of({{m * k, e}, {ta ? 1 : k, i}, {ta ? m : 1, q}})),
+                      w = in(1, sum_of({{k * n, e}, {tb ? k : 1, j}, {tb ? 1 : n, q}})),
+                      to = result(sum_of({{m * n, e}, {n, i}, {1, j}}));
+    std::string const type = type_text(info.out.type);
+    int loops = 0;
+    auto loop = [&](std::string const& name, index_t size) {
+      if (size != 1) open(name, size), ++loops;
+    };
+    loop("e", count), loop("i", m);
+    if (tb || n == 1) {
+      loop("j", n);
+      if (loops == 0) out.open("{"), ++loops;
+      out.line(type + " sum = 0;");
+      if (k != 1) open("q", k);
+      out.line("sum = " + added("sum", multiplied(x, w)) + ";");
+      if (k != 1) out.close();
+      out.line(to + " = sum;");
+      return close(loops);
+    }
+    open("j", n);
+    out.line(to + " = 0;");
+    out.close();
+    if (k != 1) open("q", k);
+    else out.open("{");
+    out.line("const " + type + " u = " + x + ";");
+    open("j", n);
+    out.line(to + " = " + added(to, multiplied("u", w)) + ";");
+    close(loops + 2);
+  }
+  /// Writes a convolution: for each tap, the products of the places that it meets in the field.
+  void convolution() const {
+    kernel::convolution_sizes const z(info.at, info.in[0].sizes, info.in[1].sizes, info.out.sizes);
+    index_t const m = z.place_channels, f = z.field_channels;
+    out.line("for (" + c.index + " e = 0; e < " + text(numel(info.out.sizes)) + "; ++e) " + result("e") + " = 0;");
+    open("b", z.batch), open("g", z.groups), open("m", m), open("f", f);
+    std::string place, field;
+    int inner = 0, conditions = 0;
+    std::vector<std::pair<index_t, std::string>> places{
+        {z.groups * m * z.places(), "b"}, {m * z.places(), "g"}, {z.places(), "m"}},
+        fields{{z.groups * f * z.field_size(), "b"}, {f * z.field_size(), "g"}, {z.field_size(), "f"}},
+        taps{{m * f * z.taps(), "g"}, {f * z.taps(), "m"}, {z.taps(), "f"}};
+    index_t place_step = z.places(), field_step = z.field_size(), tap_step = z.taps();
+    for (int d = 0; d < 3; ++d) { // loops over taps, then over places
+      tap_step /= z.tap[d];
+      if (z.tap[d] == 1) continue;
+      open("t" + text(d), z.tap[d]), ++inner;
+      taps.emplace_back(tap_step, "t" + text(d));
+    }
+    for (int d = 0; d < 3; ++d) {
+      place_step /= z.place[d], field_step /= z.field[d];
+      std::string const n = text(d);
+      if (z.place[d] != 1) {
+        open("p" + n, z.place[d]), ++inner;
+        places.emplace_back(place_step, "p" + n);
+      }
+      if (z.field[d] == 1 && z.padding[d] == 0) continue;
+      out.line("const " + c.index + " x" + n + "_ = " +
+               sum_of({{z.place[d] == 1 ? 0 : z.stride[d], "p" + n}, {z.tap[d] == 1 ? 0 : z.dilation[d], "t" + n}},
+                      -z.padding[d]) +
+               ";");
+      if (z.padding[d] > 0 || (z.place[d] - 1) * z.stride[d] + (z.tap[d] - 1) * z.dilation[d] >= z.field[d])
+        out.open("if (x" + n + "_ >= 0 && x" + n + "_ < " + text(z.field[d]) + ") {"), ++conditions;
+      if (z.field[d] != 1) fields.emplace_back(field_step, "x" + n + "_");
+    }
+    std::string const there = sum_of(places), here = sum_of(fields), to = result(z.transposed ? here : there);
+    out.line(to + " = " + added(to, multiplied(in(0, z.transposed ? there : here), in(1, sum_of(taps)))) + ";");
+    close(4 + inner + conditions);
+  }
+  void slice_backward() const {
+    int const axis = static_cast<int>(info.at[1][0]);
+    out.line("for (" + c.index + " e = 0; e < " + text(numel(info.out.sizes)) + "; ++e) " + result("e") + " = 0;");
+    open(info.in[0].sizes);
+    out.line(result(at(info.out.sizes, axis,
+                       "(" + text(info.at[1][1]) + " + " + text(info.at[1][3]) + " * i" + text(axis) + ")")) +
+             " = " + in(0, at(info.in[0].sizes)) + ";");
+    close(info.in[0].sizes.n);
+  }
+  /// Opens a loop over the indices. Names the present index `there`, and returns if it is not below `size`.
+  void open_picked(dims const& sizes, index_t size) const {
+    if (sizes.n) open(sizes);
+    else out.open("{");
+    out.line(std::string("const ") + type_text(info.in[1].type) + " there = " + in(1, at(sizes)) + ";");
+    out.line("if (there < 0 || there >= " + text(size) + ") return " + text(static_cast<int>(fault::index)) + ";");
+  }
+  void close_picked(dims const& sizes) const { close(sizes.n ? sizes.n : 1); }
+  void gather() const {
+    dims const& x = info.in[0].sizes;
+    open_picked(info.out.sizes, x.n ? x[static_cast<int>(info.at[0][0])].number() : 1);
+    out.line(result(at(info.out.sizes)) + " = " + in(0, at(x, info.at[0][0].number(), "there")) + ";");
+    close_picked(info.out.sizes);
+  }
+  void scatter_add() const {
+    dims const& r = info.out.sizes;
+    out.line("for (" + c.index + " e = 0; e < " + text(numel(r)) + "; ++e) " + result("e") + " = " + in(0, "e") + ";");
+    open_picked(info.in[1].sizes, r.n ? r[static_cast<int>(info.at[0][0])].number() : 1);
+    std::string const to = result(at(r, info.at[0][0].number(), "there"));
+    out.line(to + " = " + added(to, in(2, at(info.in[2].sizes))) + ";");
+    close_picked(info.in[1].sizes);
+  }
+  void argmax() const {
+    dims const& size = info.in[0].sizes;
+    int const axis = static_cast<int>(info.at[0][0]);
+    dims others;
+    std::vector<std::pair<index_t, std::string>> to; // the element number without the axis
+    for (int k = 0; k < size.n; ++k)
+      if (k != axis) others.push_back(size[k]);
+    dims const strides = contiguous_strides(others);
+    if (others.n == 0) out.open("{"); // the name `best` is local to this stage
+    for (int k = 0, o = 0; k < size.n; ++k)
+      if (k != axis) {
+        open("i" + text(k), size[k]);
+        to.emplace_back(size[k] == 1 ? 0 : strides[o].number(), "i" + text(k));
+        ++o;
+      }
+    std::string const i = "i" + text(axis), here = in(0, at(size)), greatest = in(0, at(size, axis, "best"));
+    out.line(c.index + " best = 0;");
+    if (size.n && size[axis] != 1) {
+      out.open("for (" + c.index + " " + i + " = 1; " + i + " < " + text(size[axis]) + "; ++" + i + ") {");
+      out.line("if (" + here + " > " + greatest +
+               (is_floating(info.in[0].type)
+                    ? " || (" + here + " != " + here + " && " + greatest + " == " + greatest + ")"
+                    : "") +
+               ") best = " + i + ";"); // NaN counts as greatest
+      out.close();
+    }
+    out.line(result(sum_of(to)) + " = best;");
+    close(others.n ? others.n : 1);
+  }
+};
+
+} // namespace varve::c99
+
+#pragma GCC diagnostic pop

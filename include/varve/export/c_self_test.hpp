@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#pragma GCC diagnostic push // as in varve.hpp
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+
+#include <varve/dispatch/boxed.hpp>
+#include <varve/export/c_text.hpp>
+#include <varve/op/create.hpp>
+#include <varve/value/tensor.hpp>
+
+namespace varve::c99 {
+
+/// Returns the elements of a tensor as the initializer of an array in C.
+template <class Boxed>
+VARVE_COLD std::string elements_text(Boxed const& t) {
+  std::string s;
+  auto const values = t.is_contiguous() ? t : varve::detail::contiguous_copy(t);
+  on_dtype(values.dtype(), "emit_c", [&]<class T>() {
+    auto const* const x = static_cast<T const*>(values.raw());
+    for (index_t k = 0; k < values.numel(); ++k) {
+      if constexpr (std::is_same_v<T, std::int64_t>) { // a double does not represent every one
+        bool const least = x[k] == INT64_MIN;
+        s += (k ? ", " : "") + (least ? "INT64_MIN" : std::to_string(x[k]) + "LL");
+      } else {
+        s += (k ? ", " : "") + literal(values.dtype(), static_cast<double>(x[k])).text;
+      }
+    }
+  });
+  return s.empty() ? "0" : s;
+}
+
+/// Returns a program in C that calls the function `name` with arguments, and compares its results with others. Results
+/// may differ by 1e-4 of their size in float32, and by 1e-10 in float64; integers must be equal.
+template <class Boxed>
+VARVE_COLD std::string self_test(Boxed const& arguments, Boxed const& results, std::string const& name, index_t work) {
+  std::string data, list, checks;
+  auto array = [&](char const* prefix, int k, auto const& t, bool filled) {
+    data += std::string("static ") + (filled ? "const " : "") + type_text(t.dtype()) + " " + prefix + text(k) + "[" +
+            text(t.numel() ? t.numel() : 1) + "]" + (filled ? " = {" + elements_text(t) + "}" : std::string()) + ";\n";
+  };
+  auto append = [&](char const* prefix, int k) { list += (list.empty() ? "" : ", ") + (prefix + text(k)); };
+  for (int k = 0; k < arguments.size(); ++k) array("in", k, arguments[k], true), append("in", k);
+  for (int k = 0; k < results.size(); ++k) {
+    dtype const t = results[k].dtype();
+    std::string const y = "out" + text(k), n = text(results[k].numel()),
+                      most = t == dtype::float32 ? "1e-4"
+                             : is_floating(t)    ? "1e-10"
+                                                 : "0";
+    array("out", k, results[k], false), array("expected", k, results[k], true), append("out", k);
+    checks += "  for (k = 0; k < " + n + "; ++k) bad += differs((double)" + y + "[k], (double)expected" + text(k) +
+              "[k], " + most + ", \"" + y + "\", k);\n";
+  }
+  std::string const has_work = work ? "  void *const work = malloc(" + text(work) + ");\n" : "";
+  if (work) list += list.empty() ? "work" : ", work";
+  return "/* A test of " + name + ": recorded arguments and results. Written by varve::emit_c. */\n#include \"" + name +
+         ".h\"\n#include <math.h>\n#include <stdbool.h>\n#include <stdint.h>\n#include <stdio.h>\n" +
+         (work ? "#include <stdlib.h>\n" : "") + "\n" + data +
+         "\nstatic int differs(double y, double expected, double most, const char *name, long k) {\n"
+         "  if (y == expected || (y != y && expected != expected)) return 0;\n"
+         "  if (fabs(y - expected) <= most * (1 + fabs(expected))) return 0;\n"
+         "  printf(\"%s[%ld] is %.17g, but was %.17g\\n\", name, k, y, expected);\n"
+         "  return 1;\n}\n\nint main(void) {\n  int bad = 0;\n  long k;\n" +
+         has_work + (work ? "  if (!work) return 2;\n" : "") + "  if (" + name + "(" + list + ")) return 2;\n" +
+         checks + (work ? "  free(work);\n" : "") + "  return bad != 0;\n}\n";
+}
+
+} // namespace varve::c99
+
+#pragma GCC diagnostic pop

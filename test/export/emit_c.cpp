@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: BSL-1.0
+// Graphs as C99: the text of every planned kind is compiled by the C compilers of this machine, without a warning, and
+// computes what the graph computes.
+#include "../emit/samples.hpp"
+#include "../sample/bump.hpp"
+#include "../sample/c_library.hpp"
+
+#include <varve/export.hpp>
+#include <varve/linalg.hpp>
+#include <varve/special.hpp>
+
+#include <varve_test.hpp>
+
+namespace vv = varve;
+using emit::counting;
+using sample::c_library;
+using sample::c_unit;
+using sample::values;
+using vv::dims;
+using vv::dtype;
+using vv::index_t;
+using vv::tensor;
+
+namespace {
+/// A program beside its text, and what it must compute.
+struct row {
+  c_unit unit;
+  values in, expected;
+  double tolerance;
+};
+row row_of(std::string const& name, vv::graph const& g, vv::boxed_args const& in, vv::c_options const& how = {}) {
+  row r{{name, vv::emit_c(g, name, how), in.size(), 0}, {}, {}, 0};
+  for (tensor const& t : in) r.in.push_back(t);
+  for (tensor const& t : vv::interpret(g, in)) r.expected.push_back(t);
+  r.unit.results = static_cast<int>(r.expected.size());
+  bool wide = true;
+  for (tensor const& t : r.expected) wide = wide && t.dtype() != dtype::float32;
+  for (tensor const& t : r.in) wide = wide && t.dtype() != dtype::float32;
+  r.tolerance = 100 * (wide ? 2.3e-16 : 1.2e-7);
+  return r;
+}
+using program = std::function<values(values const&)>;
+row row_of(std::string const& name, program const& f, values const& in, vv::c_options const& how = {}) {
+  vv::graph const g = vv::make_fx(f)(in);
+  vv::boxed_args x;
+  for (tensor const& t : in) x.push_back(t);
+  return row_of(name, g, x, how);
+}
+/// Compiles programs by each compiler, and compares.
+void check(std::vector<row> const& rows, std::string const& flags = "-O1") {
+  auto const compilers = sample::c_compilers();
+  REQUIRE_FALSE(compilers.empty());
+  std::vector<c_unit> units;
+  for (row const& r : rows) units.push_back(r.unit);
+  for (std::string const& compiler : compilers) {
+    c_library const library(units, compiler, flags);
+    REQUIRE(library.failed() == "");
+    for (row const& r : rows) {
+      INFO(compiler << ": " << r.unit.name << "\n" << r.unit.text.source.substr(0, 3000));
+      auto const [code, got] = library.run(r.unit, r.in, r.expected);
+      CHECK(code == 0);
+      CHECK(sample::greatest_difference(got, r.expected) <= r.tolerance);
+    }
+  }
+}
+bool has(std::string const& text, char const* part) { return text.find(part) != std::string::npos; }
+tensor scalar(double x, dtype t = dtype::float64) { return sample::from({x}, {}, t); }
+} // namespace
+
+TEST_CASE("emit_c: programs of every planned kind compute what the graph computes", "[export][emit_c]") {
+  std::vector<row> rows;
+  for (emit::sample const& s : emit::samples()) {
+    if (s.name.substr(0, 5) == "every" || s.name == "picks") continue; // operators that C lacks; places among equals
+    rows.push_back(row_of(s.name, s.g, s.in));
+  }
+  tensor const places({std::int64_t(2), std::int64_t(0), std::int64_t(11)});
+  rows.push_back(row_of("picks",
+                        [](values const& x) {
+                          values r;
+                          std::apply([&](auto const&... y) { (r.push_back(y), ...); }, emit::picks(x[0], x[1]));
+                          return r;
+                        },
+                        {counting({12, 30}, dtype::float32, 0.01, -0.5), places}));
+  REQUIRE(rows.size() > 25);
+  check(rows);
+}
+
+TEST_CASE("emit_c: every elementwise operator with a text in C", "[export][emit_c]") {
+  std::vector<row> rows;
+  std::string refused;
+  for (dtype const t : {dtype::float64, dtype::float32, dtype::int32, dtype::int64, dtype::uint8, dtype::bool_})
+    for (std::string const& name : vv::ops::names()) {
+      auto const* const op = vv::ops::find(name.c_str());
+      if (!op || op->kind != vv::op_kind::pointwise || op->node()->arity > 2) continue;
+      bool const floats = vv::is_floating(t);
+      tensor const x = floats ? counting({33}, t, 0.125, -2) : counting({33}, t, 7, -100),
+                   y = floats ? counting({33}, t, 0.5, 0.5) : counting({33}, t, 1, 1);
+      auto const f = [&](values const& v) {
+        return values{
+            (op->node()->arity == 1 ? vv::ops::call(name, {v[0]}) : vv::ops::call(name, {v[0], v[1]}))[0].as<tensor>()};
+      };
+      try {
+        f({x, y});
+      } catch (vv::error const&) { continue; } // not of this dtype
+      std::string const unit = "op_" + std::to_string(rows.size());
+      try {
+        rows.push_back(row_of(unit, f, {x, y}));
+      } catch (vv::error const& e) {
+        CHECK_THAT(e.what(), ContainsText("has no text in C"));
+        CHECK_THAT(e.what(), ContainsText(op->node()->name));
+        if (t == dtype::float64) refused += name + " ";
+      }
+    }
+  REQUIRE(rows.size() > 150);
+  check(rows, "-O0");
+  CHECK(refused.find("digamma") != std::string::npos);
+  for (char const* known : {"sin ", "erf ", "acos ", "lgamma ", "floor_divide ", "copysign ", "atan2 "})
+    CHECK(refused.find(known) == std::string::npos);
+}
+
+TEST_CASE("emit_c: numbers become straight-line code", "[export][emit_c]") {
+  auto const f = [](values const& x) {
+    tensor const s = vv::sin(x[0]), c = vv::cos(x[0]);
+    return values{s * x[1] + c * x[2],  s * s - c * c,        vv::where(x[1] > x[2], s, c),
+                  x[0] - (x[1] - x[2]), x[0] / (x[1] * x[2]), vv::neg(vv::neg(x[0] - x[1])),
+                  x[0] * -0.5 - -2.0};
+  };
+  row const r = row_of("turn", f, {scalar(0.4), scalar(-1.5), scalar(2.25)});
+  check({r, row_of("turn_float", f,
+                   {scalar(0.4, dtype::float32), scalar(-1.5, dtype::float32), scalar(2.25, dtype::float32)})});
+  CHECK_FALSE(has(r.unit.text.source, "for ("));
+  CHECK(has(r.unit.text.source, "const double v0 = sin(x0[0]);"));
+  CHECK(has(r.unit.text.source, "y0[0] = v0 * x1[0] + v1 * x2[0];"));
+  CHECK(has(r.unit.text.source, "y3[0] = x0[0] - (x1[0] - x2[0]);"));
+  CHECK(has(r.unit.text.header, "int turn(const double *x0, const double *x1, const double *x2, double *y0"));
+  CHECK(r.unit.text.work == 0);
+  CHECK(r.unit.text.stack == 16);
+}
+
+TEST_CASE("emit_c: arrays beyond the stack lie in memory of the caller", "[export][emit_c]") {
+  auto const f = [](values const& x) {
+    tensor const h = vv::tanh(vv::matmul(x[0], x[1])), k = vv::amax(h, vv::axis<0>);
+    auto const [last, all] = vv::scan(
+        [&](tensor const& u, tensor const& v) {
+          tensor const n = vv::tanh(vv::matmul(h, u) + v);
+          return std::pair(n, vv::softmax(n, vv::axis<0>));
+        },
+        k, vv::matmul(h, h));
+    return values{last, all, vv::argmax(h, vv::axis<1>)};
+  };
+  values const x{counting({20, 20}, dtype::float64, 0.02), counting({20, 20}, dtype::float64, 0.01)};
+  row const on_stack = row_of("in_place", f, x, {.max_stack = 1 << 20}), elsewhere = row_of("with_work", f, x),
+            none = row_of("no_stack", f, x, {.max_stack = 0});
+  check({on_stack, elsewhere, none});
+  CHECK(on_stack.unit.text.work == 0);
+  CHECK(on_stack.unit.text.stack >= elsewhere.unit.text.work);
+  CHECK(elsewhere.unit.text.work >= 2 * 20 * 20 * 8);
+  CHECK(elsewhere.unit.text.stack < 1000);
+  CHECK(
+      has(elsewhere.unit.text.header, ("#define WITH_WORK_WORK " + std::to_string(elsewhere.unit.text.work)).c_str()));
+  CHECK(has(elsewhere.unit.text.header, "void *work);"));
+  CHECK_FALSE(has(on_stack.unit.text.header, "work"));
+}
+
+TEST_CASE("emit_c: systems of linear equations, factors and determinants", "[export][emit_c]") {
+  auto const f = [](values const& x) {
+    tensor const a = x[0], b = x[1], s = vv::matmul(a, vv::transpose(a, vv::axis<-2>, vv::axis<-1>)),
+                 l = vv::cholesky(s);
+    return values{vv::solve(a, b),
+                  l,
+                  vv::solve_triangular(l, b, vv::ints<0>{}),
+                  vv::solve_triangular(vv::transpose(l, vv::axis<-2>, vv::axis<-1>), b, vv::ints<1>{}, vv::ints<1>{}),
+                  vv::det(a),
+                  vv::inverse(s)};
+  };
+  std::vector<row> rows;
+  sample::numbers draw(3);
+  for (dtype const t : {dtype::float64, dtype::float32})
+    for (dims const& batch : {dims{}, dims{2}})
+      for (index_t n : {1, 2, 5}) {
+        dims a = batch, b = batch;
+        a.push_back(n).push_back(n), b.push_back(n).push_back(3);
+        for (index_t most : {0, 4096})
+          rows.push_back(row_of("linear_" + std::to_string(rows.size()), f,
+                                {sample::uniform(a, draw, -1, 1, t), sample::uniform(b, draw, -1, 1, t)},
+                                {.max_stack = most}));
+        for (row* r : {&rows.back(), &rows.back() - 1}) r->tolerance *= 1e4; // what the condition costs
+      }
+  check(rows);
+  row const singular = row_of("inverts", [](values const& x) { return values{vv::inverse(x[0])}; },
+                              {sample::from({2, 1, 1, 2}, {2, 2})});
+  row const indefinite = row_of("factors", [](values const& x) { return values{vv::cholesky(x[0])}; },
+                                {sample::from({2, 1, 1, 2}, {2, 2})});
+  c_library const library({singular.unit, indefinite.unit}, sample::c_compilers()[0]);
+  REQUIRE(library.failed() == "");
+  for (row const* r : {&singular, &indefinite}) {
+    CHECK(library.run(r->unit, r->in, r->expected).first == 0);
+    CHECK(library.run(r->unit, {sample::from({2, 4, 4, 8}, {2, 2})}, r->expected).first == 4);
+  }
+}
+
+TEST_CASE("emit_c: faults are returned", "[export][emit_c][error]") {
+  row const picks = row_of("picks", [](values const& x) { return values{vv::gather(x[0], vv::axis<0>, x[1])}; },
+                           {counting({7}), sample::from({6, 0, 3}, {3}, dtype::int64)});
+  row const loops = row_of("loops",
+                           [](values const& x) {
+                             return values{vv::while_loop<5>([](tensor const& u) { return vv::sum(u) < 100.0; },
+                                                             [](tensor const& u) { return tensor(u * 2.0); }, x[0])};
+                           },
+                           {scalar(30)});
+  row const divides = row_of("divides", [](values const& x) { return values{vv::remainder(x[0], x[1]) + 1}; },
+                             {counting({4}, dtype::int64, 3, -5), counting({4}, dtype::int64, 1, 1)});
+  CHECK(has(picks.unit.text.header, "1: an index is out of range"));
+  for (std::string const& compiler : sample::c_compilers()) {
+    c_library const library({picks.unit, loops.unit, divides.unit}, compiler);
+    REQUIRE(library.failed() == "");
+    auto const code = [&](row const& r, values const& x) { return library.run(r.unit, x, r.expected).first; };
+    CHECK(code(picks, picks.in) == 0);
+    CHECK(code(picks, {picks.in[0], sample::from({6, 0, 7}, {3}, dtype::int64)}) == 1);
+    CHECK(code(picks, {picks.in[0], sample::from({6, 0, -1}, {3}, dtype::int64)}) == 1);
+    CHECK(code(loops, loops.in) == 0);
+    CHECK(code(loops, {scalar(1)}) == 2);
+    CHECK(code(divides, divides.in) == 0);
+    CHECK(code(divides, {divides.in[0], counting({4}, dtype::int64, 1, -1)}) == 3);
+  }
+}
+
+TEST_CASE("emit_c: a self-test repeats what was recorded", "[export][emit_c]") {
+  tensor const x = counting({5}, dtype::float64, 0.3), w = counting({40, 5}, dtype::float64, 0.02);
+  vv::graph const g = vv::make_fx([](tensor const& a, tensor const& b) {
+    tensor const h = vv::tanh(vv::mv(b, a));
+    return std::tuple(vv::sum(h * h), vv::argmax(h, vv::axis<0>),
+                      vv::mv(vv::transpose(b, vv::axis<0>, vv::axis<1>), h));
+  })(x, w);
+  vv::c_program const c = vv::emit_c(g, "gate", {.max_stack = 0, .test = vv::boxed_args(x, w)});
+  std::string name = (std::filesystem::temp_directory_path() / "varve_c_XXXXXX").string();
+  std::filesystem::path const at = ::mkdtemp(name.data());
+  auto const exits = [&](std::string const& source, std::string const& compiler) {
+    std::ofstream(at / "gate.h") << c.header;
+    std::ofstream(at / "gate.c") << source;
+    std::ofstream(at / "test.c") << c.test;
+    std::string const how = compiler == "tcc" ? "-std=c99 -Wall -Werror" : c_library::strict;
+    return std::system(
+        ("cd " + at.string() + " && " + compiler + " " + how + " gate.c test.c -lm -o test 2>log && ./test >out")
+            .c_str());
+  };
+  for (std::string const& compiler : sample::c_compilers()) {
+    CHECK(exits(c.source, compiler) == 0);
+    std::string wrong = c.source;
+    wrong.replace(wrong.find("tanh("), 5, "atan(");
+    CHECK(exits(wrong, compiler) != 0);
+  }
+  std::filesystem::remove_all(at);
+  CHECK(vv::emit_c(g, "gate").test.empty());
+}
+
+namespace {
+/// x * x + 1, as a program's own operator says it in C.
+struct rise_t : vv::promoting_operator<rise_t> {
+  static constexpr auto op_name = "rise";
+};
+constexpr rise_t rise{};
+} // namespace
+template <>
+struct varve::rules<rise_t> : varve::rule::pointwise<1> {
+  static constexpr char const* c99 = "$0 * $0 + 1";
+  static constexpr auto kernel(auto x) { return x * x + decltype(x)(1); }
+  static constexpr auto partial(arg_t<0>, auto const&, auto const& x) { return 2.0 * x; }
+};
+
+TEST_CASE("emit_c: an operator of the program's own says what it is in C", "[export][emit_c]") {
+  row const r =
+      row_of("own", [](values const& x) { return values{rise(vv::sin(x[0])) * 2.0}; }, {counting({6}, dtype::float64)});
+  check({r});
+  CHECK(has(r.unit.text.source, "(v0 * v0 + 1) * 2.0"));
+}
+
+TEST_CASE("emit_c: constants, and the state of an exported program, are part of the text", "[export][emit_c]") {
+  struct {
+    tensor w = counting({4, 3}, dtype::float64, 0.07), b = counting({4}, dtype::float64, 0.2);
+  } m;
+  auto const f = [&m](tensor const& x) { return vv::tanh(vv::mv(m.w, x) + m.b); };
+  tensor const x = counting({3}, dtype::float64, 0.4);
+  vv::boxed_args constants;
+  vv::graph const g = vv::make_fx(f).with_captures(constants, x);
+  vv::exported_program const p = vv::export_program(f, {.state = {vv::parameter("w", m.w), vv::buffer("b", m.b)}})(x);
+  tensor const y = f(x);
+  row captured{{"captured", vv::emit_c(g, "captured", {.constants = constants}), 1, 1}, {x}, {y}, 1e-14},
+      exported{{"exported", vv::emit_c(p, "exported", {.test = vv::boxed_args(x)}), 1, 1}, {x}, {y}, 1e-14};
+  check({captured, exported});
+  CHECK(has(exported.unit.text.header, "int exported(const double *x0, double *y0);"));
+  CHECK(has(exported.unit.text.test, "exported(in0, out0)"));
+  auto const counts = [&m](tensor const& v) {
+    vv::add_(m.b, 1.0);
+    return v * 2.0;
+  };
+  CHECK_THROWS_WITH(vv::emit_c(vv::export_program(counts, {.state = {vv::buffer("b", m.b)}})(x), "counts"),
+                    ContainsText("writes into its state"));
+  CHECK_THROWS_WITH(vv::emit_c(g, "f", {.constants = vv::boxed_args(x, x, x, x)}), ContainsText("more constants"));
+  CHECK_THROWS_WITH(vv::emit_c(g, "f", {.constants = vv::boxed_args(x)}), ContainsText("another dtype or shape"));
+}
+
+TEST_CASE("emit_c: small arrays become numbers if asked", "[export][emit_c]") {
+  auto const f = [](values const& x) { // a rotation, which has zeros and ones
+    tensor const c = vv::reshape(vv::cos(x[0]), dims{1}), s = vv::reshape(vv::sin(x[0]), dims{1}),
+                 zero = vv::zeros({1}, dtype::float64), one = vv::ones({1}, dtype::float64);
+    tensor const r = vv::reshape(
+        vv::cat(std::vector<tensor>{c, vv::neg(s), zero, s, c, zero, zero, zero, one}, vv::axis<0>), dims{3, 3});
+    tensor const y = vv::mv(r, x[1]), b = vv::to(y > 0.0, dtype::int32);
+    return values{y,
+                  vv::amax(y),
+                  vv::sum(b),
+                  vv::sum(vv::matmul(r, r), vv::axis<0>),
+                  vv::transpose(r, 0, 1),
+                  vv::slice(vv::arange(6), vv::axis<0>, 1, 6, 2) * b,
+                  vv::grad([&](tensor const& v) {
+                    return vv::sum(vv::slice(v, vv::axis<0>, 1, 3) *
+                                   vv::slice(vv::reshape(r, dims{9}), vv::axis<0>, 0, 2));
+                  })(vv::ones({3}, dtype::float64))};
+  };
+  values const x{scalar(0.3), sample::from({1, -2, 0.5}, {3})};
+  row const loops = row_of("loops", f, x), numbers = row_of("numbers", f, x, {.unroll = 16}),
+            fast = row_of("fast", f, x, {.fast_math = true, .unroll = 16}), some = row_of("some", f, x, {.unroll = 3});
+  check({loops, numbers, fast, some});
+  CHECK_FALSE(has(fast.unit.text.source, "for ("));
+  CHECK(fast.unit.text.source.size() < numbers.unit.text.source.size());
+  for (emit::sample const& s : emit::samples()) // of every kind of operator, some of its arrays
+    if (s.name == "reductions_double" || s.name == "narrow" || s.name == "functions" || s.name == "hessian") {
+      row const r = row_of(s.name, s.g, s.in, {.max_stack = 1 << 20, .unroll = 200});
+      check({r}, "-O0");
+    }
+}
+
+TEST_CASE("emit_c: the text names the nodes of its graph if asked", "[export][emit_c]") {
+  vv::graph const g = vv::make_fx([](tensor const& x) { return vv::tanh(x) * vv::tanh(x) + x; })(counting({40}));
+  vv::c_program const c = vv::emit_c(g, "gate", {.graph = true});
+  CHECK(has(c.source, "%1: float32[40] = tanh(%0)"));
+  CHECK(has(c.source, "const float v1 = tanhf(x0[i0]);"));
+  CHECK(has(c.header, "(float32[40]) -> (float32[40])"));
+  CHECK_FALSE(has(vv::emit_c(g, "gate").source, "%1"));
+}
+
+TEST_CASE("emit_c: what cannot be written is refused by name", "[export][emit_c][error]") {
+  auto const traced = [](auto const& f) { return vv::make_fx(f)(counting({3})); };
+  auto const same = [](tensor const& v) { return v * 2.0; };
+  struct refusal {
+    vv::graph g;
+    char const* name;
+    char const* text;
+  };
+  for (refusal const& r : std::vector<refusal>{
+           {vv::trace_graph([](auto v) { return v + 1.0f; }, vv::meta{dtype::float32, {vv::symbol("n")}}), "f",
+            "symbolic sizes"},
+           {traced([](tensor const& v) { return vv::add_(v, 1.0); }), "f", "writes into its argument"},
+           {traced([](tensor const& v) { return sample::bump(v); }), "f", "operator bump"},
+           {traced([](tensor const& v) { return vv::digamma(v); }), "f", "operator digamma has no text in C"},
+           {traced([](tensor const& v) { return vv::to(v, dtype::float16); }), "f", "float16"},
+           {traced([](tensor const& v) { return v + vv::randn({3}); }), "f", "randn"},
+           {traced(same), "2f", "cannot be the name"},
+           {traced(same), "double", "cannot be the name"},
+           {traced(same), "", "cannot be the name"},
+           {traced([](tensor const& v) { return vv::sin(v); }), "sinf", "choose another name"}}) {
+    CHECK_THROWS_WITH(vv::emit_c(r.g, r.name), ContainsText(r.text));
+  }
+}
