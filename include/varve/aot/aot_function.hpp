@@ -37,9 +37,10 @@ inline constexpr fused_t fused{};
 
 /// Options of ahead-of-time compilation.
 struct aot_options {
-  graph_compiler fw_compiler = backends::aot_eager;
+  graph_compiler fw_compiler = backends::aot_eager; ///< the compiler of the forward pass
   /// The compiler of the backward pass; that of the forward pass if empty.
   graph_compiler bw_compiler{};
+  /// The function that cuts the joint graph in two.
   partitioner partition_fn = [](graph const& g, joint_shape s) { return default_partition(g, s); };
   /// True if a size that differs from an earlier call shall become a symbol of the graph where possible. One program
   /// then serves many sizes. The compilers must accept graphs with symbolic sizes.

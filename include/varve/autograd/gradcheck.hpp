@@ -13,7 +13,9 @@ struct gradcheck_error : error {
 };
 /// Options of `gradcheck`, with PyTorch's names.
 struct gradcheck_options {
-  double eps = 1e-6, atol = 1e-5, rtol = 1e-3;
+  double eps = 1e-6;  ///< the step of the differences
+  double atol = 1e-5; ///< the absolute tolerance
+  double rtol = 1e-3; ///< the tolerance relative to the differences
   /// True to throw `gradcheck_error` on a mismatch; otherwise `gradcheck` returns false.
   bool raise_exception = true;
 };

@@ -22,6 +22,7 @@ struct export_options {
   shapes_collection shapes{};
   /// The names of the arguments; by default `x0`, `x1`, ...
   std::vector<std::string> names{};
+  /// The parameters and buffers that the function captures, with names. Other captured tensors are constants.
   std::vector<module_state> state{};
 };
 

@@ -33,8 +33,8 @@ enum class csv_header : unsigned char { automatic, present, absent };
 
 /// Options for reading the text of a table.
 struct csv_options {
-  char delimiter = ',';
-  csv_header header = csv_header::automatic;
+  char delimiter = ',';                      ///< what separates fields
+  csv_header header = csv_header::automatic; ///< the meaning of the first row
   /// Reads an empty field, `NA`, `N/A`, `n/a`, `#N/A`, `NULL`, `null` and `None` as NaN. They are errors otherwise.
   bool missing_is_nan = false;
 };

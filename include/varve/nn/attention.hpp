@@ -21,13 +21,14 @@ struct multi_head_attention_options {
   T more_key{}, more_value{};
   /// Keys and values used instead of the computed ones: [samples heads, source, size / heads].
   T fixed_key{}, fixed_value{};
+  /// The matrix and the biases of the projection of the result.
   T result_weight{}, result_bias{};
   /// Masks. In a bool mask, true excludes a position; a floating mask is added to the scores. `padding_mask` is
   /// [samples, source]; `mask` is [target, source] or [samples heads, target, source].
   T padding_mask{}, mask{};
-  bool more_zeros = false; ///< adds a key and a value of zeros
-  bool average_weights = true;
-  double dropout = 0; ///< the probability that a weight is dropped
+  bool more_zeros = false;     ///< adds a key and a value of zeros
+  bool average_weights = true; ///< returns the mean of the weights of all heads
+  double dropout = 0;          ///< the probability that a weight is dropped
 };
 
 namespace detail {

@@ -21,12 +21,12 @@ struct moments {
 /// The Adam optimizer (`torch.optim.Adam`). If `decoupled`, weight decay is applied directly to the parameters instead
 /// of to the gradient (`torch.optim.AdamW`).
 struct adam {
-  double lr = 1e-3;
-  double beta1 = 0.9;
-  double beta2 = 0.999;
-  double eps = 1e-8;
-  double weight_decay = 0;
-  bool decoupled = false;
+  double lr = 1e-3;        ///< the learning rate: the length of a step
+  double beta1 = 0.9;      ///< the decay of the mean of gradients
+  double beta2 = 0.999;    ///< the decay of the mean of squared gradients
+  double eps = 1e-8;       ///< added to the root of the mean square
+  double weight_decay = 0; ///< this multiple of a parameter is added to its gradient, or subtracted if `decoupled`
+  bool decoupled = false;  ///< true for AdamW
 
   template <class P>
   constexpr auto init(P const& parameters) const {

@@ -33,9 +33,9 @@ struct curvature {
 /// method calls the loss itself: use `lbfgs{}.minimize(loss, p, x, y)`, or `step` for single steps. Where the loss is
 /// not finite the line search shortens the step.
 struct lbfgs {
-  double lr = 1; ///< the first step length tried along a direction
-  int iterations = 100;
-  int history = 10;
+  double lr = 1;                  ///< the first step length tried along a direction
+  int iterations = 100;           ///< bound on the steps of `minimize`
+  int history = 10;               ///< the number of recent steps that are stored
   double tolerance_grad = 1e-7;   ///< bound on the largest gradient element
   double tolerance_change = 1e-9; ///< bound on the decrease of the loss, relative to the loss
 

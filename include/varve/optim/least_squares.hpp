@@ -231,9 +231,9 @@ constexpr fit fitted_by_solver(Run const& run, Solver const& solver, robust_loss
 /// Converges quadratically if the residuals at the minimum are small. The resulting parameters are the best ones found.
 /// Throws `value_error` if the equations are singular, for example if no residual depends on a parameter.
 struct gauss_newton {
-  int iterations = 200;
-  fit_tolerances tolerances{};
-  robust_loss loss{};
+  int iterations = 200;        ///< bound on the iterations
+  fit_tolerances tolerances{}; ///< when a fit has converged
+  robust_loss loss{};          ///< the loss of each residual; by default its square
 
   /// Fits the parameters `p` in place: `gauss_newton{}.minimize(residuals, p, data...)`. Calls `residuals(p, data...)`.
   template <class F, class P, class... X>
@@ -257,10 +257,10 @@ struct gauss_newton {
 /// The size of the trust region follows the ratio of actual to predicted decrease. The cost never increases. Parameters
 /// that no residual depends on are left unchanged, so the method also serves underdetermined problems.
 struct levenberg_marquardt {
-  int iterations = 1000;
-  fit_tolerances tolerances{};
-  double radius = 10; ///< radius of the first step, relative to the parameters
-  robust_loss loss{};
+  int iterations = 1000;       ///< bound on the iterations
+  fit_tolerances tolerances{}; ///< when a fit has converged
+  double radius = 10;          ///< radius of the first step, relative to the parameters
+  robust_loss loss{};          ///< the loss of each residual; by default its square
 
   /// Fits the parameters `p` in place: `levenberg_marquardt{}.minimize(residuals, p, data...)`. Calls
   /// `residuals(p, data...)`.

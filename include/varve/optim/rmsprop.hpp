@@ -11,11 +11,11 @@ namespace varve::optim {
 
 /// RMSprop (`torch.optim.RMSprop`).
 struct rmsprop {
-  double lr = 1e-2;
-  double alpha = 0.99;
-  double eps = 1e-8;
-  double weight_decay = 0;
-  double momentum = 0;
+  double lr = 1e-2;        ///< the learning rate: the length of a step
+  double alpha = 0.99;     ///< the decay of the mean of squared gradients
+  double eps = 1e-8;       ///< added to the root of the mean square
+  double weight_decay = 0; ///< this multiple of a parameter is added to its gradient
+  double momentum = 0;     ///< the part of the last step that is repeated
 
   template <class Tree>
   struct state {

@@ -11,11 +11,11 @@ namespace varve::optim {
 
 /// Gradient descent with momentum (`torch.optim.SGD`).
 struct sgd {
-  double lr = 1e-3;
-  double momentum = 0;
-  double dampening = 0;
-  double weight_decay = 0;
-  bool nesterov = false;
+  double lr = 1e-3;        ///< the learning rate: the length of a step
+  double momentum = 0;     ///< the part of the last velocity that is kept
+  double dampening = 0;    ///< a gradient changes the velocity by 1 minus this, except the first
+  double weight_decay = 0; ///< this multiple of a parameter is added to its gradient
+  bool nesterov = false;   ///< true to step along the velocity of the next step
 
   template <class Tree>
   struct state {
