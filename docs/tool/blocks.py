@@ -32,8 +32,10 @@ def blocks_of(page):
                 sys.exit(f"{page}:{line}: an output without a block before it")
             found[-1][3] = m.group(4)
         else:
-            if m.group(3) and m.group(4) not in open(os.path.join(os.path.dirname(page), m.group(3)), encoding="utf-8").read():
-                sys.exit(f"{page}:{line}: the block is not part of {m.group(3)}")
+            if m.group(3):
+                with open(os.path.join(os.path.dirname(page), m.group(3)), encoding="utf-8") as f:
+                    if m.group(4) not in f.read():
+                        sys.exit(f"{page}:{line}: the block is not part of {m.group(3)}")
             found.append([m.group(2) or "body", line, m.group(4), None])
     return found
 

@@ -5,7 +5,7 @@ import re
 
 import reference
 
-KEYWORDS = {"decltype", "requires", "alignas", "operator", "if", "return", "static_assert", "noexcept", "bool"}
+KEYWORDS = {"decltype", "requires", "alignas", "operator", "if", "return", "static_assert", "noexcept", "bool", "auto"}
 CONDITIONAL = {"kernel::arch"}  # declared where xsimd is
 DECLARATIONS = [
     r"(?:template <.*> )?(?:struct|class|concept|enum class) "

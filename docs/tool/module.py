@@ -10,9 +10,9 @@ import sys
 import reference
 
 
-def reached(root):
-    """Headers that the umbrella includes."""
-    todo, seen = ["varve.hpp"], set()
+def reached(root, umbrella="varve.hpp"):
+    """Headers that an umbrella includes."""
+    todo, seen = [umbrella], set()
     while todo:
         header = todo.pop()
         if header in seen:
@@ -26,7 +26,7 @@ def reached(root):
 def text(root, names):
     headers, tags = reached(root), reference.tags
     spaces = {}
-    for name in sorted({n.name for n in names.values() if n.header in headers} |
+    for name in sorted({n.name for n in names.values() if any(p[0] in headers for p in n.parts)} |
                        {t for t, header in tags.items() if header in headers}):
         space, _, last = name.rpartition("::")
         spaces.setdefault(space, []).append(last)

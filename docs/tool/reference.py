@@ -1,37 +1,19 @@
 # SPDX-License-Identifier: BSL-1.0
-"""The public names of the headers, as doxygen reads them, and pages of them.
+"""The public names of the headers, as doxygen reads them.
 
 A name is public when it stands in the namespace varve or one that users are meant to write (`PUBLIC`). The tag of an
 operator (`sin_t`) is told with its object (`sin`).
 """
-import html
 import os
 import re
 import subprocess
 import xml.etree.ElementTree as ET
 
 # Namespaces that users write, beside varve itself.
-PUBLIC = ["autograd", "backends", "forward_ad", "implicit", "masked", "mpi", "optim", "rule", "tracing", "windows", "kernel"]
-
-FOLDERS = {
-    "": "Umbrella and indices", "aot": "Gradients ahead of time", "autograd": "Eager autograd", "call": "Calls by name",
-    "compile": "compile", "composite": "Functions written in operators", "core": "Names that all share",
-    "dispatch": "Dispatcher", "export": "Programs as text and files", "fake": "Programs on shapes alone",
-    "functional": "functionalize", "fuse": "fuse", "graph": "Graphs", "hop": "Branches and calls", "implicit": "Implicit functions",
-    "indexing": "Indices",
-    "interop": "Neighbours", "interpreter": "Interpreters and modes", "io": "Files of numbers", "kernel": "Kernels",
-    "linalg": "Linear algebra", "loop": "Loops", "masked": "Masked reductions", "mode": "Modes ready for use",
-    "nn": "Neural networks", "op": "Operators", "optim": "Optimizers", "rule": "Families of rules",
-    "shape": "Symbolic sizes", "signal": "Signals", "sorting": "Scans and sorts", "special": "Special functions",
-    "trace": "Tracing", "transform": "Transforms", "value": "Values",
-}
-
-
-def run_doxygen(root, out):
-    """XML of all headers, as users of the compiled library see them: declarations."""
-    os.makedirs(out, exist_ok=True)
-    config = f"""
-PROJECT_NAME = varve
+PUBLIC = ["autograd", "backends", "fft", "forward_ad", "implicit", "kernel", "linalg", "masked", "math", "mpi", "optim",
+          "pad_mode", "refuse", "rule", "tracing", "windows"]
+ARGUMENTS = {1: ["x"], 2: ["x", "y"], 3: ["condition", "x", "y"]}  # of elementwise operators, by their number
+DOXYFILE = """
 INPUT = {root}/include
 RECURSIVE = YES
 GENERATE_HTML = NO
@@ -48,8 +30,13 @@ PREDEFINED = VARVE_COMPILED=1 VARVE_DEFINES=0 VARVE_LIBRARY=inline VARVE_LIBRARY
   VARVE_COLD= VARVE_NOINLINE= VARVE_PART= VARVE_WHOLE= VARVE_VECTORIZED= "__attribute__(x)=" "__has_include(x)=1"
 HAVE_DOT = NO
 """
+
+
+def run_doxygen(root, out):
+    """XML of all headers, as users of the compiled library see them: declarations."""
+    os.makedirs(out, exist_ok=True)
     with open(f"{out}/Doxyfile", "w", encoding="utf-8") as f:
-        f.write(config)
+        f.write(DOXYFILE.format(root=os.path.abspath(root), out=out))
     subprocess.run(["doxygen", f"{out}/Doxyfile"], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
@@ -57,67 +44,100 @@ def text_of(node):
     return re.sub(r"\s+", " ", "".join(node.itertext())).strip() if node is not None else ""
 
 
-BLOCKS = {"itemizedlist": "ul", "orderedlist": "ol", "listitem": "li", "table": "table", "row": "tr", "entry": "td",
-          "bold": "b", "emphasis": "i", "computeroutput": "code", "para": "p"}
+def escaped(text):
+    return re.sub(r"([\\`*_\[\]<>|#{}])", r"\\\1", text)
 
 
-def markup(node):
-    """A comment as HTML."""
-    inner = html.escape(node.text or "")
+def markdown(node, front=""):
+    """A comment as Markdown."""
+    if node.tag == "verbatim":
+        return "\n\n```cpp\n" + "".join(node.itertext()).strip("\n") + "\n```\n\n"
+    if node.tag == "computeroutput":
+        code = text_of(node)
+        return f"`` {code} ``" if "`" in code else f"`{code}`"
+    inner = escaped(re.sub(r"\s+", " ", node.text or ""))
     for child in node:
-        inner += markup(child) + html.escape(child.tail or "")
-    if node.tag in ("programlisting", "verbatim", "preformatted"):
-        lines = [text_of(c) for c in node] if node.tag == "programlisting" else ["".join(node.itertext())]
-        return "<pre>" + html.escape("\n".join(lines)) + "</pre>"
-    tag = BLOCKS.get(node.tag)
-    return f"<{tag}>{inner}</{tag}>" if tag else inner
+        inner += markdown(child, "1. " if node.tag == "orderedlist" else "- ") + \
+            escaped(re.sub(r"\s+", " ", child.tail or ""))
+    if node.tag == "listitem":
+        return f"\n{front}{inner.strip()}"
+    marks = {"para": ("", "\n\n"), "emphasis": ("*", "*"), "bold": ("**", "**"), "lsquo": ("'", ""), "rsquo": ("'", ""),
+             "itemizedlist": ("\n", "\n\n"), "orderedlist": ("\n", "\n\n"), "ulink": ("<", ">")}
+    before, after = marks.get(node.tag, ("", ""))
+    return before + inner + after
 
 
 def comment_of(member):
-    parts = [markup(p) for kind in ("briefdescription", "detaileddescription") if member.find(kind) is not None
-             for p in member.find(kind)]
-    return "".join(parts).replace("<p></p>", "").strip()
+    return "".join(markdown(p) for kind in ("briefdescription", "detaileddescription")
+                   for p in member.findall(kind + "/para")).strip()
+
+
+def cpp(text):
+    """C++ as this library writes it: doxygen puts other spaces around `<`, `>`, `&` and `=`."""
+    text = re.sub(r"\bvarve::", "", re.sub(r"\s+", " ", text)).strip()
+    while re.search(r"< ([^<>]*?) ?>", text):
+        text = re.sub(r"< ([^<>]*?) ?>", r"<\1>", text)
+    text = re.sub(r" (&&?|\*)(?=[\w.])", r"\1 ", text).replace("& ...", "&...")
+    return re.sub(r"(?<=[\w>])=(?=\w|[{\"-])", " = ", text)
+
+
+def template_of(m):
+    """The head of a template, with what it requires."""
+    params = m.findall("templateparamlist/param")
+    if m.find("templateparamlist") is None:
+        return ""
+    shown = ", ".join(" ".join(filter(None, [text_of(p.find("type")), text_of(p.find("declname"))])) +
+                      (" = " + text_of(p.find("defval")) if p.find("defval") is not None else "") for p in params)
+    needs = text_of(m.find("requiresclause"))
+    return cpp(f"template <{shown}>") + "\n" + ("  " + cpp(f"requires {needs}") + "\n" if needs else "")
 
 
 def declaration_of(m):
-    """One line of C++."""
-    template = ""
-    params = m.find("templateparamlist")
-    if params is not None:
-        template = "template <" + ", ".join(
-            " ".join(filter(None, [text_of(p.find("type")), text_of(p.find("declname")),
-                                   "= " + text_of(p.find("defval")) if p.find("defval") is not None else ""]))
-            for p in params) + "> "
+    """A declaration, its template head on a line of its own."""
+    kind, name = re.sub(r" ([&*]+)$", r"\1", text_of(m.find("type"))), m.findtext("name")
     if m.get("kind") == "enum":
-        values = ", ".join(v.findtext("name") for v in m.iter("enumvalue"))
-        return f"enum class {m.findtext('name')} {{ {values} }};"
-    kind, name = text_of(m.find("type")), m.findtext("name")
+        return f"enum class {name} {{ {', '.join(v.findtext('name') for v in m.iter('enumvalue'))} }};"
     if m.get("kind") == "typedef":
-        return f"{template}using {name} = {kind};"
-    end = text_of(m.find("argsstring"))
-    return f"{template}{kind} {name}{end};".replace(" ;", ";")
+        return template_of(m) + cpp(f"using {name} = {kind};")
+    if m.get("kind") == "variable":
+        value = text_of(m.find("initializer"))
+        return template_of(m) + cpp(f"{kind} {name}{' ' * (value[:1] == '=') + value if len(value) < 60 else ''};")
+    return template_of(m) + cpp(f"{kind} {name}{text_of(m.find('argsstring'))};")
 
 
 class Name:
-    """All that is declared under one name."""
+    """All that is declared under one name: parts (header, declaration, comment), calls and members as XML, and bodies
+    as (header, first line, last line)."""
 
     def __init__(self, name, header):
-        self.name, self.header, self.comment, self.declarations, self.members = name, header, "", [], []
-        self.line = 0
+        self.name, self.header, self.parts = name, header, []
+        self.calls, self.members, self.places, self.line = [], [], [], 0
+        self.bases, self.rules, self.op_name, self.above = "", "", name.split("::")[-1], None
 
-    def add(self, declaration, comment):
-        if declaration and declaration not in self.declarations:
-            self.declarations.append(declaration)
-        if comment and comment not in self.comment:
-            self.comment += comment
-
-    @property
-    def folder(self):
-        return os.path.dirname(self.header)
+    def add(self, header, declaration, comment):
+        old = [(d, c) for _, d, c in self.parts]
+        if not any(d == declaration for d, _ in old) or not any(comment in c for _, c in old):
+            self.parts.append((header, declaration, comment))
 
     @property
-    def page(self):
-        return f"reference/{self.folder or 'top'}.html"
+    def comment(self):
+        return "\n\n".join(dict.fromkeys(c for _, _, c in self.parts if c))
+
+    @property
+    def declarations(self):
+        return list(dict.fromkeys(d for _, d, _ in self.parts if d))
+
+    def prefer(self, headers):
+        """Puts what some headers declare first."""
+        def order(header):
+            return header not in headers, not header.endswith(f"/{self.name.split('::')[-1]}.hpp")
+        self.parts.sort(key=lambda part: order(part[0]))
+        self.calls.sort(key=lambda m: order(header_of(m)))
+        self.header = self.parts[0][0] if self.parts else self.header
+
+    def stands_at(self, node):
+        self.line = self.line or int(node.find("location").get("line"))
+        self.places += place_of(node)
 
 
 def header_of(node):
@@ -125,12 +145,18 @@ def header_of(node):
     return place.get("file").rpartition("include/varve/")[2] if place is not None else ""
 
 
-def members_of(compound, into):
-    """Public members of a struct, each with its comment."""
-    for m in compound.iter("memberdef"):
-        if m.get("prot") == "public" and m.get("kind") in ("function", "variable", "typedef") \
-                and not m.findtext("name").startswith("~"):
-            into.append((declaration_of(m), comment_of(m), m.findtext("name")))
+def place_of(node):
+    """[(header, first line, last line)] of a body, if there is one"""
+    place = node.find("location")
+    lines = int(place.get("bodystart") or -1), int(place.get("bodyend") or -1)
+    return [(header_of(node), *lines)] if lines[1] > 0 else []
+
+
+def members_of(compound):
+    """Public members of a struct."""
+    return [m for m in compound.iter("memberdef")
+            if m.get("prot") == "public" and m.get("kind") in ("function", "variable", "typedef")
+            and not m.findtext("name").startswith("~")]
 
 
 tags = {}  # of operators that are told with their objects: {sin_t: header}
@@ -147,8 +173,10 @@ def read_members(root, front, entry):
         if "<" in name or m.find("location") is None or is_operator:
             continue
         e = entry(front + name, header_of(m))
-        e.add(declaration_of(m), comment_of(m))
-        e.line = e.line or int(m.find("location").get("line"))
+        e.add(header_of(m), declaration_of(m), comment_of(m))
+        e.stands_at(m)
+        if m.get("kind") == "function":
+            e.calls.append(m)
 
 
 def compounds_of(xml, spaces):
@@ -171,27 +199,35 @@ def compounds_of(xml, spaces):
 def add_compound(name, c, names, entry):
     """A type by its declaration and members; the tag of an operator by the calls of its object."""
     kind, last = c.get("kind"), name.split("::")[-1]
+    bases = cpp(", ".join(text_of(b) for b in c.findall("basecompoundref")))
     object_name = name[:-2] if name.endswith("_t") and name[:-2] in names else None
+    calls = [m for m in members_of(c) if m.findtext("name") in ("operator()", "body")]
+    if not object_name and calls and kind == "struct":  # named otherwise: std_t std_dev
+        object_name = next((n for n, o in names.items() if n.rpartition("::")[0] == name.rpartition("::")[0] and
+                            any(re.fullmatch(rf"[\w: ]*\b{last} \w+;", d) for d in o.declarations)), None)
     e = entry(object_name or name, header_of(c))
-    e.line = e.line or int(c.find("location").get("line"))
+    e.stands_at(c)
+    e.bases = bases
     if object_name:
         tags[name] = header_of(c)
-        e.comment = comment_of(c) if not e.comment else e.comment
-        calls = []
-        members_of(c, calls)
-        for d, t, n in calls:
-            if n in ("operator()", "body"):
-                short = object_name.split("::")[-1] + "("
-                e.add(re.sub(r"\b(operator\(\)|body)\(", short, d.replace("static ", "")), t)
+        e.op_name = next((text_of(m.find("initializer")).strip('= "') for m in members_of(c)
+                          if m.findtext("name") == "op_name"), e.op_name)
+        e.parts = [(h, "" if re.fullmatch(rf"[\w: ]*\b{last} \w+(\{{\}})?;", d) else d, t) for h, d, t in e.parts]
+        e.parts += [] if e.comment else [(header_of(c), "", comment_of(c))]
+        add_calls(e, calls)
     elif kind == "concept":
-        e.add(text_of(c.find("initializer")) or f"concept {last};", comment_of(c))
+        e.add(header_of(c), cpp(text_of(c.find("initializer"))).replace(name, last), comment_of(c))
     else:
-        params = c.find("templateparamlist")
-        template = "" if params is None else "template <" + ", ".join(
-            " ".join(filter(None, [text_of(p.find("type")), text_of(p.find("declname"))])) for p in params) + "> "
-        bases = ", ".join(text_of(b) for b in c.findall("basecompoundref"))
-        e.add(f"{template}{kind} {last}" + (f" : {bases}" if bases else "") + ";", comment_of(c))
-        members_of(c, e.members)
+        e.add(header_of(c), template_of(c) + f"{kind} {last}" + f" : {e.bases}" * bool(e.bases) + ";", comment_of(c))
+        e.members = members_of(c)
+
+
+def add_calls(e, calls):
+    """How an object is called."""
+    e.calls += calls
+    for m in calls:
+        d = re.sub(r"\b(operator\(\)|body)\(", e.name.split("::")[-1] + "(", declaration_of(m))
+        e.add(e.header, re.sub(r"\) const;$", ");", d.replace("static ", "")), comment_of(m))
 
 
 def read_names(xml):
@@ -210,108 +246,39 @@ def read_names(xml):
     for name, c in compounds.items():
         add_compound(name, c, names, entry)
     for n in names.values():
-        if not n.comment:
-            n.comment = said_elsewhere(n, compounds, xml)
+        add_rules(n, f"{xml}/structvarve_1_1rules_3_01{n.name.replace('_', '__')}__t_01_4.xml")
+        add_type(n, xml)
     for n in names.values():  # one comment may serve several declarations, one below the other
         above = [o for o in names.values() if o.header == n.header and 0 < o.line < n.line and o.comment]
         if not n.comment and above:
-            o = max(above, key=lambda o: o.line)
-            n.comment = f'<p>See <a href="#{anchor(o.name)}"><code>{o.name}</code></a>, which stands above it.</p>'
+            n.above = max(above, key=lambda o: o.line)
     return names
 
 
-def said_elsewhere(n, compounds, xml):
-    """What is known of a name without a comment of its own: its rules' comment, or what its family is."""
-    tag = compounds.get(n.name + "_t")
-    declared = re.search(r"(?:varve::)?(\w+_t) \w+;$", n.declarations[0]) if n.declarations else None
-    if tag is None and declared and declared.group(1) in compounds:
-        said = comment_of(compounds[declared.group(1)])
-        return said or f"<p>The object of <code>{declared.group(1)}</code>.</p>"
-    bases = " ".join(text_of(b) for b in tag.findall("basecompoundref")) if tag is not None else ""
-    if "promoting_operator" in bases or "extreme_operator" in bases:
-        return f"<p>Elementwise, as <code>torch.{n.name}</code>: shapes broadcast, dtypes promote.</p>"
-    if "comparing_operator" in bases:
-        return f"<p>Elementwise comparison, as <code>torch.{n.name}</code>; the result is bool.</p>"
-    rules = f"{xml}/structvarve_1_1rules_3_01{n.name.replace('_', '__')}__t_01_4.xml"
-    if os.path.exists(rules):
-        said = comment_of(ET.parse(rules).getroot().find("compounddef"))
-        if said:
-            return said
-    if n.name.endswith("_") and n.name[:-1]:
-        return f"<p><code>{n.name[:-1]}</code> in place: writes into its first operand, and gives it.</p>"
-    if tag is not None:
-        return f"<p>As <code>torch.{n.name}</code>.</p>"
-    if n.name.endswith("_hpp"):
-        return "<p>Stands for a name that is in a header of its own, so that the compiler's message names it.</p>"
-    if n.name.startswith("kernel::"):
-        return "<p>Of numbers and of SIMD registers.</p>"
-    return ""
+def add_rules(n, path):
+    """What an operator's rules say of it, and how it is called where its base says that."""
+    if os.path.exists(path):
+        c = ET.parse(path).getroot().find("compounddef")
+        n.rules = cpp(", ".join(text_of(b) for b in c.findall("basecompoundref")))
+        n.parts += [] if n.comment else [(header_of(c), "", comment_of(c))]
+        n.stands_at(c)
+        kernel = [m for m in c.iter("memberdef") if m.findtext("name") == "kernel"]
+        count = len(kernel[0].findall("param")) if kernel else 0
+        if not n.calls and count in ARGUMENTS:
+            types = ", ".join(f"value {a.upper()[0]}" for a in ARGUMENTS[count])
+            arguments = ", ".join(f"{a.upper()[0]} const& {a}" for a in ARGUMENTS[count])
+            n.add(n.header, f"template <{types}>\nconstexpr auto {n.name}({arguments});", "")
 
 
-def summary(name):
-    """The first sentence of a comment."""
-    text = html.unescape(re.sub(r"<[^>]+>", "", name.comment.split("</p>")[0]))
-    return re.split(r"(?<=[.;])\s", text)[0][:160] if text else ""
-
-
-def anchor(name):
-    return name.replace("::", "-")
-
-
-def folder_pages(names):
-    """{page: (title, html)}; within a page header by header, within a header name by name."""
-    pages = {}
-    for folder in sorted({n.folder for n in names.values()}):
-        body = []
-        mine = [n for n in names.values() if n.folder == folder]
-        for header in sorted({n.header for n in mine}):
-            body.append(f'<h2 id="{header.split("/")[-1]}"><code>#include &lt;varve/{header}&gt;</code></h2>')
-            for n in sorted((n for n in mine if n.header == header), key=lambda n: n.name):
-                body.append(f'<section id="{anchor(n.name)}"><h3><a href="#{anchor(n.name)}">{n.name}</a></h3>')
-                if n.declarations:
-                    body.append("<pre>" + html.escape("\n".join(n.declarations[:12])) + "</pre>")
-                body.append(n.comment)
-                shown = [(d, t) for d, t, _ in n.members if t]
-                rest = [m for _, t, m in n.members if not t and not m.startswith("operator")]
-                if shown:
-                    rows = (f"<dt><code>{html.escape(d)}</code></dt><dd>{t}</dd>" for d, t in shown)
-                    body.append("<dl>" + "".join(rows) + "</dl>")
-                if rest:
-                    body.append("<p>Members: " + " ".join(f"<code>{html.escape(m)}</code>"
-                                                          for m in sorted(set(rest))) + "</p>")
-                body.append("</section>")
-        pages[f"reference/{folder or 'top'}.html"] = (FOLDERS.get(folder, folder), "\n".join(body))
-    return pages
-
-
-def index_page(names):
-    """All names, alphabetically."""
-    body = ["<p>Every public name with its header and its first sentence. Operators have PyTorch's names and meaning; "
-            'which of PyTorch\'s names there are says <a href="operators.html">the list of operators</a>.</p>']
-    letters = {}
-    for n in sorted(names.values(), key=lambda n: n.name.lower()):
-        letters.setdefault(n.name[0].upper(), []).append(n)
-    body.append("<p>" + " ".join(f'<a href="#letter-{c}">{c}</a>' for c in letters) + "</p>")
-    for c, some in letters.items():
-        body.append(f'<h2 id="letter-{c}">{c}</h2><table class="names">')
-        body += [f'<tr><td><a href="{n.page}#{anchor(n.name)}"><code>{n.name}</code></a></td>'
-                 f"<td>{html.escape(summary(n))}</td><td><code>{n.header}</code></td></tr>" for n in some]
-        body.append("</table>")
-    return "\n".join(body)
-
-
-def header_summaries(root, xml):
-    """{header: first sentence of its @file comment, or of its first public name}"""
-    said = {}
-    include = f"{root}/include/varve"
-    for folder, _, files in sorted(os.walk(include)):
-        for file in sorted(files):
-            if not file.endswith(".hpp"):
-                continue
-            path = os.path.join(folder, file)
-            with open(path, encoding="utf-8") as f:
-                text = f.read()
-            found = re.search(r"/// @file\n((?:///[^\n]*\n)+)", text) or re.search(r"((?:\n *///[^\n]*)+)", text)
-            words = re.sub(r"\s*///\s?", " ", found.group(1)).strip() if found else ""
-            said[os.path.relpath(path, include)] = re.split(r"(?<=[.])\s", words)[0]
-    return said
+def add_type(n, xml):
+    """What the type of an object says of it, and how the object is called."""
+    declared = re.fullmatch(r"(?:constexpr )?([\w:]+)(?:<.*>)? \w+\{\};", "".join(n.declarations[:1]))
+    path = declared and f"{xml}/structvarve_1_1{declared.group(1).replace('_', '__').replace('::', '_1_1')}.xml"
+    if path and os.path.exists(path):
+        c = ET.parse(path).getroot().find("compounddef")
+        n.parts += [] if n.comment else [(n.header, "", comment_of(c))]
+        n.stands_at(c)
+        calls = [m for m in members_of(c) if m.findtext("name") in ("operator()", "body")]
+        if calls and not n.calls:
+            n.parts = [(h, "", t) for h, _, t in n.parts]
+            add_calls(n, calls)

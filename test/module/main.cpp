@@ -4,6 +4,8 @@
 #include <tuple>
 import varve;
 namespace vv = varve;
+// Names that several headers declare, and one of an inner namespace.
+using vv::compile, vv::is_complex, vv::make_fx, vv::with, vv::pad_mode::reflect;
 constexpr auto cube = [](auto x) { return x * x * x; };
 static_assert(vv::grad(vv::grad(cube))(2.0) == 12.0);
 int main() {
