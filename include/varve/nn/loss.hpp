@@ -108,6 +108,31 @@ constexpr auto in_one_pass(X const& x, C const&... c) {
     if (X y = whole_function<F>::call(x, c...); y.defined()) return y;
   return F{}(x, c...);
 }
+/// The formula `F` of the difference of two values.
+template <class F>
+struct of_difference {
+  template <value X, value Y, class... C>
+  constexpr auto operator()(X const& x, Y const& y, C const&... c) const {
+    return F{}(sub(x, y), c...);
+  }
+};
+/// Computes the elementwise formula `F` of the difference of two values and numbers. Two floating tensors of one dtype
+/// and shape take one pass if nothing watches their calls.
+template <class F, value X, value Y, class... C>
+constexpr auto difference_in_one_pass(X const& x, Y const& y, C const&... c) {
+  if constexpr (is_one_tensor<X> && is_one_tensor<Y>) {
+    tensor const* const both[] = {&x, &y};
+    if (are_unwatched(&x, 1) && are_unwatched(&y, 1) && are_floats(both, 2) && x.sizes() == y.sizes() &&
+        are_built_in<sub_t>() && F::is_built_in()) {
+      tensor const numbers[] = {tensor::from_number(c)...};
+      return [&]<std::size_t... K>(std::index_sequence<K...>) -> X {
+        tensor const* const all[] = {&x, &y, &numbers[K]...};
+        return run_pointwise(one_pass_of<value_in_lanes<of_difference<F>>, F::arity + 1>, all);
+      }(std::index_sequence_for<C...>{});
+    }
+  }
+  return in_one_pass<F>(sub(x, y), c...);
+}
 } // namespace detail
 
 /// 0.5 d^2 / beta where the absolute difference |d| is below `beta`, |d| - beta / 2 elsewhere.
@@ -116,9 +141,9 @@ inline constexpr struct smooth_l1_loss_t : composite_operator<smooth_l1_loss_t> 
   template <value X, value Y, class R = ints<1>>
   static constexpr auto body(X const& input, Y const& target, R const& how = {}, double beta = 1) {
     if (beta < 0) refuse::argument_is_invalid(op_name, "beta must not be negative");
-    auto const d = sub(input, target);
-    if (beta == 0) return detail::reduced_loss(abs(d), how);
-    return detail::reduced_loss(detail::in_one_pass<detail::smooth_l1_formula>(d, beta, 0.5 / beta), how);
+    if (beta == 0) return detail::reduced_loss(abs(sub(input, target)), how);
+    return detail::reduced_loss(
+        detail::difference_in_one_pass<detail::smooth_l1_formula>(input, target, beta, 0.5 / beta), how);
   }
 } smooth_l1_loss{};
 
@@ -128,7 +153,7 @@ inline constexpr struct huber_loss_t : composite_operator<huber_loss_t> {
   template <value X, value Y, class R = ints<1>>
   static constexpr auto body(X const& input, Y const& target, R const& how = {}, double delta = 1) {
     if (!(delta > 0)) refuse::argument_is_invalid(op_name, "delta must be positive");
-    return detail::reduced_loss(detail::in_one_pass<detail::huber_formula>(sub(input, target), delta), how);
+    return detail::reduced_loss(detail::difference_in_one_pass<detail::huber_formula>(input, target, delta), how);
   }
 } huber_loss{};
 
