@@ -396,6 +396,52 @@ TEST_CASE("fit: sparse problems with constant rows, bounds and losses", "[optim]
 }
 #endif
 
+TEST_CASE("fit: a sparse problem with functions of all observations at once", "[optim]") {
+  tensor const height({{2.0}, {-1.0}}), slope({{0.5}, {1.5}, {-0.5}});
+  tensor const of_height(std::vector<std::int64_t>{0, 0, 1, 1, 0, 1}),
+      of_slope(std::vector<std::int64_t>{0, 1, 2, 0, 2, 1}), x({{0.5}, {1.0}, {1.5}, {-1.0}, {2.0}, {0.3}});
+  auto const line = [](auto const& h, auto const& s, auto const& x) { return vv::exp(h * 0.3) + s * x - 1.0; };
+  constexpr auto n = vv::dim<"n">;
+  constexpr auto column = vv::spec<double, n, 1>;
+  constexpr auto fused = vv::fuse<column, column, column>(vv::vmap(line));
+  constexpr auto fused_derivatives = vv::fuse<column, column, column>(vv::vmap(vv::jacrev<0, 1>(line)));
+  auto const run = [&](auto const& add) {
+    optim::sparse_least_squares problem;
+    auto const heights = problem.add_parameters(height), slopes = problem.add_parameters(slope);
+    optim::observed_rows const of[] = {{heights, of_height}, {slopes, of_slope}};
+    add(problem, of);
+    auto const report = problem.minimize(optim::levenberg_marquardt{}, optim::schur{slopes});
+    CHECK(report.converged);
+    return std::pair(problem.value(heights), report.cost);
+  };
+  auto const [expected, cost] = run([&](auto& problem, auto& of) { problem.add_residuals(line, of, x); });
+  auto const [found, same] =
+      run([&](auto& problem, auto& of) { problem.add_batched_residuals(fused, fused_derivatives, of, x); });
+  CHECK(same == Approx(cost).epsilon(1e-9));
+  CHECK(vv::allclose(found, expected, 1e-6, 1e-9));
+  auto const too_few = [](tensor const& h, tensor const& s, tensor const&) { return std::tuple(h, s); };
+  auto const two = [](tensor const& h, tensor const&, tensor const&) -> tensor {
+    return vv::cat(std::tuple{h, h}, vv::axis<1>);
+  };
+  CHECK_THROWS_WITH(run([&](auto& problem, auto& of) { problem.add_batched_residuals(two, too_few, of, x); }),
+                    ContainsText("[observations, residuals, row width]"));
+}
+
+TEST_CASE("fit: coarse tolerances end a fit after one more step", "[optim]") {
+  auto const noisy = heights + 0.05 * vv::cos(5.0 * times);
+  auto const run = [&](double tolerance) {
+    decay<double> p{1.5, 0.4, 0.1};
+    optim::levenberg_marquardt method;
+    method.tolerances.cost = tolerance;
+    return method.minimize(residuals, p, times, noisy);
+  };
+  optim::fit const exact = run(1e-15), coarse = run(1e-3);
+  CHECK(coarse.converged);
+  CHECK(coarse.why == optim::fit_end::cost);
+  CHECK(coarse.evaluations < exact.evaluations);
+  CHECK(coarse.cost == Approx(exact.cost).epsilon(1e-3));
+}
+
 TEST_CASE("fit: a sparse problem without some observations, and where residuals throw", "[optim]") {
   tensor const start({{1.0, 2.0}, {3.0, 4.0}}), none = vv::zeros({0}, vv::dtype::int64);
   auto const to_five = [](auto const& row, auto const& seen) { return row - seen; };

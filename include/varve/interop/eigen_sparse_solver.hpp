@@ -43,7 +43,7 @@ private:
     std::size_t const n = g.of[b].width, m = g.of[c].width, row = e.place(g, b, k), column = e.place(g, c, k);
     if (row < column) return;
     detail::numbers product(n * m, 0.0);
-    detail::add_product(product.data(), m, g.derivative(b, k), n, g.derivative(c, k), m, g.width);
+    detail::add_product(product.data(), m, {g.derivative(b, k), n, n}, {g.derivative(c, k), m, m}, g.width);
     for (std::size_t i = 0; i < n; ++i)
       for (std::size_t j = 0; j < m; ++j)
         entries.emplace_back(static_cast<Eigen::Index>(row + i), static_cast<Eigen::Index>(column + j),

@@ -7,6 +7,10 @@
 
 #include <varve/optim/sparse_least_squares.hpp>
 
+#include <algorithm>
+#include <memory>
+#include <numeric>
+
 /// @file
 /// Steps of problems in which each observation depends on at most one row of certain parameters, such as the point that
 /// a camera observes. These rows are eliminated one after another.
@@ -19,11 +23,12 @@ struct schur {
   parameter_rows eliminated;
 
   detail::numbers operator()(detail::block_equations const& e, detail::numbers const& damping) const {
-    detail::numbers p = damping;
-    reduction r(e, damping, static_cast<std::size_t>(eliminated.at));
-    r.reduce();
-    r.solve(p);
-    return p;
+    return reduction(static_cast<std::size_t>(eliminated.at)).step(e, damping);
+  }
+  /// Returns the solver of one problem, which keeps its memory from step to step.
+  auto prepared() const {
+    return [r = std::make_shared<reduction>(static_cast<std::size_t>(eliminated.at))](
+               detail::block_equations const& e, detail::numbers const& damping) { return r->step(e, damping); };
   }
 
 private:
@@ -32,116 +37,156 @@ private:
     detail::observations const* g;
     std::size_t block, k;
   };
+  struct coupling { // of an eliminated row with a kept row of n numbers, which starts at `at`: n columns of `y_`
+    std::size_t at, n, column;
+  };
   class reduction {
   public:
-    reduction(detail::block_equations const& e, numbers const& damping, std::size_t which)
-        : e_(e), damping_(damping), which_(which), first_(e.first[which]), last_(e.first[which + 1]),
-          n_(e.first.back() - (last_ - first_)), s_(n_ * n_, 0.0), b_(n_, 0.0) {
-      gather();
-    }
-    /// Builds the dense equations of the kept parameters and subtracts the contributions of the eliminated rows.
-    void reduce() {
-      for (std::size_t k = 0; k < e_.first.back(); ++k)
-        if (k < first_ || k >= last_) s_[kept(k) * n_ + kept(k)] = damping_[k], b_[kept(k)] = -e_.gradient[k];
-      for (auto const& g : e_.groups) add_kept(*g);
-      for (std::size_t row = 0; row < of_row_.size(); ++row) eliminate(row);
-    }
-    void solve(numbers& p) {
-      detail::cholesky_factor(std::move(s_), n_).solve(b_.data());
-      for (std::size_t k = 0; k < p.size(); ++k)
-        if (k < first_ || k >= last_) p[k] = b_[kept(k)];
-      for (std::size_t row = 0; row < of_row_.size(); ++row) {
-        double* const x = p.data() + first_ + row * width_;
-        for (std::size_t c = 0; c < width_; ++c) x[c] = -e_.gradient[first_ + row * width_ + c];
-        for_each_coupling(row, [&](double const* w, std::size_t at, std::size_t n) {
-          for (std::size_t i = 0; i < n; ++i)
-            for (std::size_t c = 0; c < width_; ++c) x[c] -= w[i * width_ + c] * p[at + i];
-        });
-        factor_of(row).solve(x);
-      }
+    explicit reduction(std::size_t which) : which_(which) {}
+    numbers step(detail::block_equations const& e, numbers const& damping) {
+      if (first_entry_.empty()) gather(e);
+      reduce(e, damping);
+      return solved(e);
     }
 
   private:
     std::size_t kept(std::size_t k) const { return k < first_ ? k : k - (last_ - first_); }
-    void gather() {
-      for (auto const& g : e_.groups)
-        for (std::size_t b = 0; b < g->of.size(); ++b)
-          if (static_cast<std::size_t>(g->of[b].parameters) == which_) width_ = g->of[b].width;
-      of_row_.resize(width_ ? (last_ - first_) / width_ : 0);
-      for (auto const& g : e_.groups) {
+    std::size_t rows() const { return width_ ? (last_ - first_) / width_ : 0; }
+    double* factor(std::size_t row) { return factors_.data() + row * width_ * width_; }
+    template <class Visit>
+    void for_each_entry(std::size_t row, Visit const& visit) const {
+      for (std::size_t i = first_entry_[row]; i < first_entry_[row + 1]; ++i) visit(entries_[i]);
+    }
+    /// Sorts the observations by the eliminated row that they depend on.
+    void gather(detail::block_equations const& e) {
+      first_ = e.first[which_], last_ = e.first[which_ + 1], n_ = e.first.back() - (last_ - first_);
+      for (auto const& g : e.groups)
+        for (auto const& of : g->of)
+          if (static_cast<std::size_t>(of.parameters) == which_) width_ = of.width;
+      first_entry_.assign(rows() + 1, 0);
+      for_each_of_eliminated(e, [&](detail::observations const& g, std::size_t b) {
+        for (std::size_t const row : g.of[b].row) ++first_entry_[row + 1];
+      });
+      std::partial_sum(first_entry_.begin(), first_entry_.end(), first_entry_.begin());
+      entries_.resize(first_entry_.back());
+      std::vector<std::size_t> next = first_entry_;
+      for_each_of_eliminated(e, [&](detail::observations const& g, std::size_t b) {
+        for (std::size_t k = 0; k < g.count(); ++k) entries_[next[g.of[b].row[k]]++] = {&g, b, k};
+      });
+    }
+    template <class Visit>
+    void for_each_of_eliminated(detail::block_equations const& e, Visit const& visit) const {
+      for (auto const& g : e.groups) {
         std::size_t times = 0;
         for (std::size_t b = 0; b < g->of.size(); ++b) {
           if (static_cast<std::size_t>(g->of[b].parameters) != which_) continue;
           if (++times > 1)
             refuse::argument_is_invalid("schur", "an observation depends on two rows of the eliminated parameters; "
                                                  "eliminate others, or use eigen_sparse_cholesky");
-          for (std::size_t k = 0; k < g->count(); ++k) of_row_[g->of[b].row[k]].push_back({g.get(), b, k});
+          visit(*g, b);
         }
       }
     }
-    void add_kept(detail::observations const& g) {
-      for (std::size_t b = 0; b < g.of.size(); ++b)
-        for (std::size_t c = 0; c < g.of.size(); ++c) {
-          if (static_cast<std::size_t>(g.of[b].parameters) == which_ ||
-              static_cast<std::size_t>(g.of[c].parameters) == which_)
-            continue;
-          for (std::size_t k = 0; k < g.count(); ++k)
-            detail::add_product(&s_[kept(e_.place(g, b, k)) * n_ + kept(e_.place(g, c, k))], n_, g.derivative(b, k),
-                                g.of[b].width, g.derivative(c, k), g.of[c].width, g.width);
-        }
-    }
-    detail::cholesky_factor factor_of(std::size_t row) const {
-      numbers c(width_ * width_, 0.0);
-      for (std::size_t i = 0; i < width_; ++i) c[i * width_ + i] = damping_[first_ + row * width_ + i];
-      for (entry const& o : of_row_[row]) {
-        double const* const j = o.g->derivative(o.block, o.k);
-        detail::add_product(c.data(), width_, j, width_, j, width_, o.g->width);
+    /// Builds the dense equations of the kept parameters and subtracts the contributions of the eliminated rows.
+    void reduce(detail::block_equations const& e, numbers const& damping) {
+      s_.assign(n_ * n_, 0), b_.assign(n_, 0), factors_.assign(rows() * width_ * width_, 0);
+      for (std::size_t k = 0; k < e.first.back(); ++k)
+        if (k < first_ || k >= last_) s_[kept(k) * n_ + kept(k)] = damping[k], b_[kept(k)] = -e.gradient[k];
+      for (auto const& g : e.groups) add_kept(e, *g);
+      for (std::size_t row = 0; row < rows(); ++row) {
+        compute_factor(row, damping);
+        eliminate(e, row);
       }
-      return {std::move(c), width_};
     }
-    /// Calls `visit` with the product of the derivatives by each kept row and by the eliminated row.
-    template <class Visit>
-    void for_each_coupling(std::size_t row, Visit const& visit) const {
-      for (entry const& o : of_row_[row])
+    void add_kept(detail::block_equations const& e, detail::observations const& g) {
+      for (std::size_t k = 0; k < g.count(); ++k)
+        for (std::size_t b = 0; b < g.of.size(); ++b)
+          for (std::size_t c = 0; c < g.of.size(); ++c) {
+            if (static_cast<std::size_t>(g.of[b].parameters) == which_ ||
+                static_cast<std::size_t>(g.of[c].parameters) == which_)
+              continue;
+            std::size_t const row = kept(e.place(g, b, k)), column = kept(e.place(g, c, k)), n = g.of[b].width,
+                              m = g.of[c].width;
+            if (column <= row) // only this triangle is read
+              detail::add_product(&s_[row * n_ + column], n_, {g.derivative(b, k), n, n}, {g.derivative(c, k), m, m},
+                                  g.width);
+          }
+    }
+    /// Computes the matrix of an eliminated row and its Cholesky factor.
+    void compute_factor(std::size_t row, numbers const& damping) {
+      double* const c = factor(row);
+      for (std::size_t i = 0; i < width_; ++i) c[i * width_ + i] = damping[first_ + row * width_ + i];
+      for_each_entry(row, [&](entry const& o) {
+        detail::columns const j{o.g->derivative(o.block, o.k), width_, width_};
+        detail::add_product(c, width_, j, j, o.g->width);
+      });
+      detail::cholesky_in_place(c, width_);
+    }
+    /// With the factor L, the couplings W and the gradient g of an eliminated row, subtracts y^T y of y = L^-1 W from
+    /// the equations, and -y^T L^-1 g from the right side.
+    void eliminate(detail::block_equations const& e, std::size_t row) {
+      couple(e, row);
+      detail::cholesky_forward(factor(row), width_, y_.data(), columns_);
+      double* const g = y_.data() + width_ * columns_;
+      std::copy_n(&e.gradient[first_ + row * width_], width_, g);
+      detail::cholesky_forward(factor(row), width_, g, 1);
+      for (coupling const& a : couplings_) {
+        detail::columns const left{&y_[a.column], a.n, columns_};
+        detail::add_product(&b_[a.at], 1, left, {g, 1, 1}, width_);
+        for (coupling const& b : couplings_)
+          if (b.at <= a.at) // only this triangle is read
+            detail::add_product(&s_[a.at * n_ + b.at], n_, left, {&y_[b.column], b.n, columns_}, width_, -1);
+      }
+    }
+    /// Computes the couplings of an eliminated row as a matrix [width, columns] in `y_`, before room for a vector.
+    void couple(detail::block_equations const& e, std::size_t row) {
+      couplings_.clear(), columns_ = 0;
+      for_each_entry(row, [&](entry const& o) {
         for (std::size_t b = 0; b < o.g->of.size(); ++b) {
           if (b == o.block) continue;
-          numbers w(o.g->of[b].width * width_, 0.0);
-          detail::add_product(w.data(), width_, o.g->derivative(b, o.k), o.g->of[b].width,
-                              o.g->derivative(o.block, o.k), width_, o.g->width);
-          visit(w.data(), e_.place(*o.g, b, o.k), o.g->of[b].width);
-        }
-    }
-    void eliminate(std::size_t row) {
-      detail::cholesky_factor const c = factor_of(row);
-      std::vector<numbers> w, cw; // the couplings by columns, and the solutions for them
-      std::vector<std::size_t> at;
-      for_each_coupling(row, [&](double const* first, std::size_t place, std::size_t n) {
-        at.push_back(kept(place));
-        w.emplace_back(n * width_, 0.0), cw.emplace_back(n * width_, 0.0);
-        numbers x(width_, 0.0);
-        for (std::size_t i = 0; i < n; ++i) {
-          std::copy_n(first + i * width_, width_, x.data());
-          for (std::size_t k = 0; k < width_; ++k) w.back()[k * n + i] = x[k];
-          c.solve(x.data());
-          for (std::size_t k = 0; k < width_; ++k) cw.back()[k * n + i] = x[k];
+          couplings_.push_back({kept(e.place(*o.g, b, o.k)), o.g->of[b].width, columns_});
+          columns_ += o.g->of[b].width;
         }
       });
-      double const* const g = &e_.gradient[first_ + row * width_];
-      for (std::size_t a = 0; a < w.size(); ++a) {
-        std::size_t const n = w[a].size() / width_;
-        detail::add_product(&b_[at[a]], 1, cw[a].data(), n, g, 1, width_);
-        for (std::size_t b = 0; b < w.size(); ++b)
-          if (at[b] <= at[a]) // only this triangle is read
-            detail::add_product(&s_[at[a] * n_ + at[b]], n_, cw[a].data(), n, w[b].data(), w[b].size() / width_, width_,
-                                -1);
+      y_.assign(width_ * (columns_ + 1), 0);
+      auto c = couplings_.begin();
+      for_each_entry(row, [&](entry const& o) {
+        for (std::size_t b = 0; b < o.g->of.size(); ++b)
+          if (b != o.block) {
+            detail::add_product(&y_[c->column], columns_, {o.g->derivative(o.block, o.k), width_, width_},
+                                {o.g->derivative(b, o.k), c->n, c->n}, o.g->width);
+            ++c;
+          }
+      });
+    }
+    numbers solved(detail::block_equations const& e) {
+      numbers p(e.first.back(), 0.0);
+      detail::cholesky_in_place(s_.data(), n_);
+      detail::cholesky_solve(s_.data(), n_, b_.data());
+      for (std::size_t k = 0; k < p.size(); ++k)
+        if (k < first_ || k >= last_) p[k] = b_[kept(k)];
+      for (std::size_t row = 0; row < rows(); ++row) {
+        double* const x = p.data() + first_ + row * width_;
+        for (std::size_t c = 0; c < width_; ++c) x[c] = -e.gradient[first_ + row * width_ + c];
+        for_each_entry(row, [&](entry const& o) {
+          double const* const j = o.g->derivative(o.block, o.k);
+          for (std::size_t i = 0; i < o.g->width; ++i) {
+            double const change = e.change(*o.g, o.k, i, p, o.block);
+            for (std::size_t c = 0; c < width_; ++c) x[c] -= j[i * width_ + c] * change;
+          }
+        });
+        detail::cholesky_solve(factor(row), width_, x);
       }
+      return p;
     }
 
-    detail::block_equations const& e_;
-    numbers const& damping_;
-    std::size_t which_, first_, last_, n_, width_ = 0;
-    numbers s_, b_;
-    std::vector<std::vector<entry>> of_row_{};
+    std::size_t which_, first_ = 0, last_ = 0, n_ = 0, width_ = 0;
+    std::vector<entry> entries_{}; // by eliminated rows, the first of each in `first_entry_`
+    std::vector<std::size_t> first_entry_{};
+    numbers s_{}, b_{}, factors_{};
+    std::vector<coupling> couplings_{}; // of one eliminated row
+    std::size_t columns_ = 0;
+    numbers y_{};
   };
 };
 

@@ -61,8 +61,9 @@ struct observations {
     for (std::size_t k = 0; k < count(); ++k) s += loss.of_square(square(k)).loss;
     return s / 2;
   }
-  void linearize(std::vector<tensor> const& parameters) {
-    set_residuals(residuals(parameters));
+  /// Computes the residuals unless `cost` did for the same parameters, and their derivatives.
+  void linearize(std::vector<tensor> const& parameters, bool has_residuals) {
+    if (!has_residuals) set_residuals(residuals(parameters));
     j = derivatives(parameters);
     for (std::size_t k = 0; k < count() && loss.at; ++k) {
       double const weight = kernel::sqrt(loss.of_square(square(k)).slope);
@@ -87,21 +88,13 @@ private:
   }
 };
 
-template <class F, class Indices>
-struct mapped_over;
-template <class F, std::size_t... K>
-struct mapped_over<F, std::index_sequence<K...>> {
-  static auto residuals(F const& f) { return compile(vmap(f)); }
-  static auto derivatives(F const& f) { return compile(vmap(jacrev<static_cast<int>(K)...>(f))); }
-};
-/// Observations whose residuals are a function of `K` rows of parameters and of rows of data.
-template <class F, std::size_t K, class... X>
+/// Observations whose residuals, and derivatives by the rows that they depend on, are functions of `K` tensors of rows
+/// of parameters and of data.
+template <std::size_t K, class Residuals, class Derivatives, class... X>
 class observed_by final : public observations {
-  using mapped = mapped_over<F, std::make_index_sequence<K>>;
-
 public:
-  observed_by(F const& f, std::vector<tensor> rows, X const&... data)
-      : rows_(std::move(rows)), data_(data...), residuals_(mapped::residuals(f)), derivatives_(mapped::derivatives(f)) {
+  observed_by(Residuals residuals, Derivatives derivatives, std::vector<tensor> rows, X const&... data)
+      : rows_(std::move(rows)), data_(data...), residuals_(std::move(residuals)), derivatives_(std::move(derivatives)) {
   }
 
 private:
@@ -121,15 +114,21 @@ private:
   }
   std::vector<numbers> derivatives(std::vector<tensor> const& parameters) const override {
     std::vector<numbers> r;
-    auto const add = [&](tensor const& t) { r.push_back(elements_of(t)); };
+    auto const add = [&](tensor const& t) {
+      std::size_t const expected = count() * width * of[r.size()].width;
+      if (static_cast<std::size_t>(t.numel()) != expected)
+        refuse::argument_is_invalid("sparse_least_squares",
+                                    "derivatives are tensors [observations, residuals, row width]");
+      r.push_back(elements_of(t));
+    };
     if constexpr (K == 1) add(called(derivatives_, parameters));
     else std::apply([&](auto const&... t) { (add(t), ...); }, called(derivatives_, parameters));
     return r;
   }
   std::vector<tensor> rows_;
   std::tuple<X...> data_;
-  decltype(mapped::residuals(std::declval<F const&>())) residuals_;
-  decltype(mapped::derivatives(std::declval<F const&>())) derivatives_;
+  Residuals residuals_;
+  Derivatives derivatives_;
 };
 
 /// The input of a solver: observations with their derivatives, and the position of each row in the parameter vector.
@@ -143,6 +142,18 @@ struct block_equations {
     auto const& n = g.of[block];
     return first[static_cast<std::size_t>(n.parameters)] + n.row[k] * n.width;
   }
+  /// Returns the change of residual `i` of observation `k` by the step `p`, without that by the block `except`.
+  double change(observations const& g, std::size_t k, std::size_t i, numbers const& p,
+                std::size_t except = static_cast<std::size_t>(-1)) const {
+    double s = 0;
+    for (std::size_t b = 0; b < g.of.size(); ++b) {
+      if (b == except) continue;
+      std::size_t const n = g.of[b].width, at = place(g, b, k);
+      double const* const j = g.derivative(b, k) + i * n;
+      for (std::size_t c = 0; c < n; ++c) s += j[c] * p[at + c];
+    }
+    return s;
+  }
 };
 
 /// The sparse problem in the form that the iterations use.
@@ -151,6 +162,7 @@ public:
   using solver = std::function<numbers(block_equations const&, numbers const& damping)>;
   block_problem(std::vector<tensor> const& like, std::vector<std::unique_ptr<observations>> const& groups, solver s)
       : like_(like), groups_(groups), solver_(std::move(s)) {
+    boundary = 0.4; // each damped step costs a factorization
     first_.push_back(0);
     for (tensor const& t : like) {
       first_.push_back(first_.back() + static_cast<std::size_t>(t.numel()));
@@ -172,19 +184,21 @@ public:
   double cost(numbers const& x) override {
     std::vector<tensor> const parameters = tensors(x);
     double s = 0;
+    costs_at_.clear();
     for (auto const& g : groups_) s += g->cost(parameters);
+    costs_at_ = x;
     return s;
   }
   void linearize(numbers const& x) override {
     std::vector<tensor> const parameters = tensors(x);
     gradient.assign(x.size(), 0), lengths.assign(x.size(), 0);
     double square = 0;
+    bool const has_residuals = std::exchange(costs_at_, {}) == x; // losses are about to weight them
     for (auto const& g : groups_) {
-      g->linearize(parameters);
+      g->linearize(parameters, has_residuals);
       square += dot(g->r, g->r);
-      for_each_row(*g, [&](double const* j, std::size_t at, std::size_t width, double r) {
-        for (std::size_t c = 0; c < width; ++c) gradient[at + c] += j[c] * r, lengths[at + c] += j[c] * j[c];
-      });
+      for (std::size_t b = 0; b < g->of.size(); ++b)
+        for (std::size_t k = 0; k < g->count(); ++k) add_gradient(*g, b, k);
     }
     length_of_r = kernel::sqrt(square);
     least_.clear();
@@ -199,73 +213,105 @@ public:
   }
   double change(numbers const& p) override {
     double square = 0;
-    for (auto const& g : groups_) {
-      numbers all(g->r.size(), 0.0);
-      std::size_t row = 0; // the rows of each block come in order
-      for_each_row(*g, [&](double const* j, std::size_t at, std::size_t width, double) {
-        for (std::size_t c = 0; c < width; ++c) all[row % all.size()] += j[c] * p[at + c];
-        ++row;
-      });
-      square += dot(all, all);
-    }
+    block_equations const e{groups_, first_, gradient};
+    for (auto const& g : groups_)
+      for (std::size_t k = 0; k < g->count(); ++k)
+        for (std::size_t i = 0; i < g->width; ++i) {
+          double const change = e.change(*g, k, i, p);
+          square += change * change;
+        }
     return square;
   }
 
 private:
-  template <class Visit>
-  void for_each_row(observations const& g, Visit const& visit) const {
-    block_equations const e{groups_, first_, gradient};
-    for (std::size_t b = 0; b < g.of.size(); ++b)
-      for (std::size_t k = 0; k < g.count(); ++k)
-        for (std::size_t i = 0; i < g.width; ++i)
-          visit(g.derivative(b, k) + i * g.of[b].width, e.place(g, b, k), g.of[b].width, g.r[k * g.width + i]);
+  void add_gradient(observations const& g, std::size_t b, std::size_t k) {
+    std::size_t const n = g.of[b].width, at = block_equations{groups_, first_, gradient}.place(g, b, k);
+    double const* const j = g.derivative(b, k);
+    for (std::size_t i = 0; i < g.width; ++i)
+      for (std::size_t c = 0; c < n; ++c) {
+        double const d = j[i * n + c];
+        gradient[at + c] += d * g.r[k * g.width + i], lengths[at + c] += d * d;
+      }
   }
   std::vector<tensor> const& like_;
   std::vector<std::unique_ptr<observations>> const& groups_;
   solver solver_;
   std::vector<std::size_t> first_{};
-  numbers least_{};
+  numbers least_{}, costs_at_{}; // costs_at_: the parameters of the residuals that the observations hold, or empty
 };
 
-/// Adds factor * a^T b to c, where `a` has `rows` rows of n numbers and `b` has `rows` rows of m numbers.
-inline void add_product(double* c, std::size_t stride, double const* a, std::size_t n, double const* b, std::size_t m,
-                        std::size_t rows, double factor = 1) {
-  for (std::size_t i = 0; i < rows; ++i)
-    for (std::size_t p = 0; p < n; ++p) {
-      double const v = factor * a[i * n + p];
-      for (std::size_t q = 0; q < m; ++q) c[p * stride + q] += v * b[i * m + q];
+/// Columns of a matrix: `n` of the numbers of each row, which starts `stride` after the row before.
+struct columns {
+  double const* at;
+  std::size_t n, stride;
+};
+/// Adds factor * a^T b to c, for `Rows` rows of `a` and `b` and b.n = m. Nothing overlaps with c.
+template <std::size_t Rows>
+VARVE_INLINE void add_product_of(double* __restrict c, std::size_t stride, columns const& a, columns const& b,
+                                 std::size_t m, double factor) {
+  double const* __restrict const right = b.at;
+  for (std::size_t p = 0; p < a.n; ++p) {
+    double v[Rows];
+    for (std::size_t i = 0; i < Rows; ++i) v[i] = factor * a.at[i * a.stride + p];
+    for (std::size_t q = 0; q < m; ++q) {
+      double s = c[p * stride + q];
+      for (std::size_t i = 0; i < Rows; ++i) s += v[i] * right[i * b.stride + q];
+      c[p * stride + q] = s;
+    }
+  }
+}
+/// The same with loops of known length for the widths of points, poses and cameras.
+template <std::size_t Rows>
+VARVE_NOINLINE void add_product_by(double* c, std::size_t stride, columns const& a, columns const& b, double factor) {
+  if (b.n == 9) add_product_of<Rows>(c, stride, a, b, 9, factor);
+  else if (b.n == 6) add_product_of<Rows>(c, stride, a, b, 6, factor);
+  else if (b.n == 3) add_product_of<Rows>(c, stride, a, b, 3, factor);
+  else add_product_of<Rows>(c, stride, a, b, b.n, factor);
+}
+/// Adds factor * a^T b to c for any number of rows. Reads and writes `c` once for every four of them.
+inline void add_product(double* c, std::size_t stride, columns a, columns b, std::size_t rows, double factor = 1) {
+  for (; rows > 4; rows -= 4, a.at += 4 * a.stride, b.at += 4 * b.stride) add_product_by<4>(c, stride, a, b, factor);
+  if (rows == 4) add_product_by<4>(c, stride, a, b, factor);
+  else if (rows == 3) add_product_by<3>(c, stride, a, b, factor);
+  else if (rows == 2) add_product_by<2>(c, stride, a, b, factor);
+  else if (rows == 1) add_product_by<1>(c, stride, a, b, factor);
+}
+/// Computes the Cholesky factor of a symmetric positive n x n matrix in place of its lower triangle. If a pivot is lost
+/// in rounding errors, it is 0 and so is its unknown.
+inline void cholesky_in_place(double* l, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i)
+    for (std::size_t k = 0; k <= i; ++k) {
+      double const *const u = l + i * n, *const v = l + k * n, own = u[k];
+      double s[4] = {}; // four sums, whose additions need not wait for each other
+      std::size_t c = 0;
+      for (; c + 4 <= k; c += 4)
+        for (std::size_t j = 0; j < 4; ++j) s[j] += u[c + j] * v[c + j];
+      for (; c < k; ++c) s[0] += u[c] * v[c];
+      double const rest = own - (s[0] + s[1] + s[2] + s[3]);
+      if (k < i) l[i * n + k] = v[k] > 0 ? rest / v[k] : 0;
+      else l[i * n + i] = rest > 1e-15 * own ? kernel::sqrt(rest) : 0;
     }
 }
-/// Cholesky factor of a symmetric positive matrix, computed in place. If a pivot is lost in rounding errors, its
-/// unknown is 0.
-class cholesky_factor {
-public:
-  cholesky_factor(numbers a, std::size_t n) : n_(n), l_(std::move(a)) {
-    for (std::size_t i = 0; i < n_; ++i)
-      for (std::size_t k = 0; k <= i; ++k) {
-        double s = l_[i * n_ + k];
-        double const own = s;
-        for (std::size_t c = 0; c < k; ++c) s -= l_[i * n_ + c] * l_[k * n_ + c];
-        if (k < i) l_[i * n_ + k] = l_[k * n_ + k] > 0 ? s / l_[k * n_ + k] : 0;
-        else l_[i * n_ + i] = s > 1e-15 * own ? kernel::sqrt(s) : 0;
-      }
-  }
-  void solve(double* x) const {
-    for (std::size_t i = 0; i < n_; ++i) {
-      for (std::size_t c = 0; c < i; ++c) x[i] -= l_[i * n_ + c] * x[c];
-      x[i] = divided(x[i], i);
+/// Solves L y = x for the Cholesky factor L and the `m` columns of `x`, in place.
+inline void cholesky_forward(double const* l, std::size_t n, double* x, std::size_t m) {
+  for (std::size_t i = 0; i < n; ++i) {
+    double* const own = x + i * m;
+    for (std::size_t c = 0; c < i; ++c) {
+      double const factor = l[i * n + c];
+      for (std::size_t q = 0; q < m; ++q) own[q] -= factor * x[c * m + q];
     }
-    for (std::size_t i = n_; i-- > 0;) {
-      x[i] = divided(x[i], i);
-      for (std::size_t c = 0; c < i; ++c) x[c] -= l_[i * n_ + c] * x[i];
-    }
+    double const scale = l[i * n + i] > 0 ? 1 / l[i * n + i] : 0;
+    for (std::size_t q = 0; q < m; ++q) own[q] = scale > 0 ? own[q] * scale : 0;
   }
-
-private:
-  double divided(double v, std::size_t i) const { return l_[i * n_ + i] > 0 ? v / l_[i * n_ + i] : 0; }
-  std::size_t n_;
-  numbers l_;
-};
+}
+/// Solves the equations of a Cholesky factor in place of the right side.
+inline void cholesky_solve(double const* l, std::size_t n, double* x) {
+  cholesky_forward(l, n, x, 1);
+  for (std::size_t i = n; i-- > 0;) {
+    x[i] = l[i * n + i] > 0 ? x[i] / l[i * n + i] : 0;
+    for (std::size_t c = 0; c < i; ++c) x[c] -= l[i * n + c] * x[i];
+  }
+}
 
 } // namespace varve::optim::detail
 

@@ -28,6 +28,15 @@ struct observed_rows {
   tensor row; // int64 [observations]
 };
 
+namespace detail {
+/// Returns the function that solves the equations of one fit: `solver.prepared()`, or the solver itself.
+template <class Solver>
+block_problem::solver prepared(Solver const& solver) {
+  if constexpr (requires { solver.prepared(); }) return solver.prepared();
+  else return [&solver](block_equations const& e, numbers const& damping) { return solver(e, damping); };
+}
+} // namespace detail
+
 /// A least-squares problem on tensors whose Jacobian is sparse.
 ///
 ///     optim::sparse_least_squares problem;
@@ -53,6 +62,23 @@ public:
   /// residuals of an observation.
   template <class F, std::size_t K, class... X>
   detail::observations& add_residuals(F const& f, observed_rows const (&of)[K], X const&... data) {
+    return [&]<std::size_t... I>(std::index_sequence<I...>) -> detail::observations& {
+      return add_batched_residuals(compile(vmap(f)), compile(vmap(jacrev<static_cast<int>(I)...>(f))), of, data...);
+    }(std::make_index_sequence<K>{});
+  }
+  /// Adds residuals of observations by functions of all of them at once, for example fused or written by hand.
+  /// `residuals(rows..., data...)` is called with a tensor [observations, row width] for each of `of`, and returns a
+  /// tensor [observations] or [observations, residuals]. `derivatives(rows..., data...)` returns a tuple with a tensor
+  /// [observations, residuals, row width] for each of `of`, or the tensor if there is one. `minimize` throws
+  /// `value_error` if there are too many or too few derivatives.
+  ///
+  ///     constexpr auto n = dim<"n">;
+  ///     constexpr auto fused = [](auto f) { return fuse<spec<double, n, 9>, spec<double, n, 3>, spec<double, n,
+  ///     2>>(f); }; problem.add_batched_residuals(fused(vmap(error)), fused(vmap(jacrev<0, 1>(error))),
+  ///                                   {{cameras, camera_of}, {points, point_of}}, seen);
+  template <class Residuals, class Derivatives, std::size_t K, class... X>
+  detail::observations& add_batched_residuals(Residuals residuals, Derivatives derivatives,
+                                              observed_rows const (&of)[K], X const&... data) {
     std::vector<tensor> rows;
     std::vector<detail::observations::named> named;
     for (observed_rows const& o : of) {
@@ -63,7 +89,8 @@ public:
       tensor const& v = values_[static_cast<std::size_t>(o.of.at)];
       named.push_back({o.of.at, static_cast<std::size_t>(v.size(1)), detail::rows_in(rows.back(), v.size(0))});
     }
-    groups_.push_back(std::make_unique<detail::observed_by<F, K, X...>>(f, std::move(rows), data...));
+    groups_.push_back(std::make_unique<detail::observed_by<K, Residuals, Derivatives, X...>>(
+        std::move(residuals), std::move(derivatives), std::move(rows), data...));
     groups_.back()->of = std::move(named);
     groups_.back()->check();
     return *groups_.back();
@@ -94,9 +121,7 @@ public:
   /// residuals apply; the loss of the method is ignored.
   template <class Method, class Solver>
   fit minimize(Method const& method, Solver const& solver) {
-    detail::block_problem problem(
-        values_, groups_,
-        [&](detail::block_equations const& e, detail::numbers const& damping) { return solver(e, damping); });
+    detail::block_problem problem(values_, groups_, detail::prepared(solver));
     detail::numbers x = problem.start();
     fit const result = method(problem, x, bounds_);
     values_ = problem.tensors(x);

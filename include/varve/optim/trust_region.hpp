@@ -53,6 +53,7 @@ struct least_squares_problem {
   numbers lengths{};       ///< lengths of the columns of the Jacobian, set by `linearize`
   double length_of_r = 0;  ///< norm of the residuals, weighted by the slopes of their losses, set by `linearize`
   double rounding = 1e-16; ///< rounding error of residuals, relative to the terms they are computed from
+  double boundary = 0.1;   ///< bound on the distance of a step's length from the radius, relative to the radius
   bool determined = true;  ///< true if the last `full_step` found equations of full rank
   constexpr least_squares_problem() = default;
   least_squares_problem(least_squares_problem const&) = delete;
@@ -172,8 +173,13 @@ private:
     ended(gradient ? fit_end::gradient : step ? fit_end::step : fit_end::cost);
     return true;
   }
+  /// True if a tolerance is greater than its default.
+  constexpr bool is_coarse() const {
+    constexpr fit_tolerances usual{};
+    return tolerances_.gradient > usual.gradient || tolerances_.step > usual.step || tolerances_.cost > usual.cost;
+  }
   /// Makes full steps while they become shorter. Near the end the cost is flat, so that the length of steps is the
-  /// better indicator.
+  /// better indicator. If tolerances are coarse, one step ends the fit.
   constexpr fit polished(numbers full) {
     double last = size(full);
     for (int k = 0; k < 50 && last > 0; ++k) {
@@ -183,7 +189,7 @@ private:
       bool const was_short = is_short(full);
       x_ = next;
       result_.cost = c;
-      if (was_short) break;
+      if (was_short || is_coarse()) break;
       linearize();
       full = problem_.full_step(fixed_);
       double const now = size(full);
@@ -197,11 +203,11 @@ private:
     for (std::size_t k = 0; k < p.size(); ++k) square += scale_[k] * scale_[k] * p[k] * p[k];
     return kernel::sqrt(square);
   }
-  /// Returns the damped step whose length is the radius within a tenth, or the full step if that is shorter. The
+  /// Returns the damped step whose length is about the radius, or the full step if that is shorter. The
   /// reciprocal of the length is nearly linear in the damping, so a few secant steps find it.
   constexpr numbers step_within_radius(numbers const& full) {
     double const whole = size(full);
-    if (whole <= 1.1 * radius_) return damping_ = 0, full;
+    if (whole <= (1 + problem_.boundary) * radius_) return damping_ = 0, full;
     double square = 0;
     for (std::size_t k = 0; k < full.size(); ++k)
       if (fixed_.empty() || fixed_[k] == 0) square += problem_.gradient[k] * problem_.gradient[k] / weight(k);
@@ -213,7 +219,7 @@ private:
         d[j] = fixed_.empty() || fixed_[j] == 0 ? damping_ * weight(j) : fixed_[j] * (1 + damping_);
       numbers const p = problem_.damped_step(d);
       double const length = size(p);
-      if (k == 10 || magnitude(length - radius_) <= 0.1 * radius_) return p;
+      if (k == 10 || magnitude(length - radius_) <= problem_.boundary * radius_) return p;
       (length > radius_ ? low : high) = damping_;
       double const slope = (1 / length - 1 / length_there) / (damping_ - other),
                    next = damping_ + (1 / radius_ - 1 / length) / slope;
