@@ -151,6 +151,12 @@ program jacobians_of_rows() {
     }))(a, b);
   };
 }
+/// A residual with as many outputs as inputs, whose Jacobians forwards and in reverse need the same number of passes.
+constexpr auto six_of_six = [](tensor const& p, tensor const& q) -> tensor {
+  tensor const s = vv::sin(p[0]), t = vv::cos(p[0]), u = p[1] * s + p[2] * t, v = p[2] * s - p[1] * t;
+  return vv::stack(std::vector<tensor>{u * q[0] + p[3], v * q[1] + p[4], vv::exp(p[5]) * u - q[2], p[3] * p[4] * v,
+                                       vv::sin(u * v) + p[5] * q[3], p[0] * p[1] + p[2] * p[3] * q[4]});
+};
 template <class F>
 void run(benchmark::State& state, F const& f, tensor const& x, tensor const& y) {
   f(x, y);
@@ -193,6 +199,11 @@ void wholes() {
   whole("transformer", normal({16, 24, 32}), normal({32, 32}), transformer(32));
   whole("mean_of_vmap", rows, normal({32, 32}), mean_of_vmap());
   whole("jacobians_of_rows", normal({2000, 4}), normal({2000, 4}), jacobians_of_rows());
+  for (vv::index_t n : {1000, 80000}) {
+    tensor const p = normal({n, 6}), q = normal({n, 6});
+    whole("jacfwd_6x6_" + std::to_string(n), p, q, vv::vmap(vv::jacfwd(six_of_six)));
+    whole("jacrev_6x6_" + std::to_string(n), p, q, vv::vmap(vv::jacrev(six_of_six)));
+  }
 }
 } // namespace
 

@@ -40,9 +40,10 @@ inline constexpr auto reprojection_error = [](auto const& p, auto const& seen) {
   }(std::make_integer_sequence<varve::index_t, reprojection_size>{});
 };
 
-/// The same Jacobian by hand: from 12 numbers (or SIMD registers of them) p to 2 times 12 derivatives j.
+/// The same Jacobian by hand: from 12 numbers (or SIMD registers of them) p to 2 times 12 derivatives j, and to the two
+/// numbers of the image of the point if there is a place for them.
 template <class T, class V>
-VARVE_INLINE void reprojection_jacobian_by_hand(V const* p, V* j) {
+VARVE_INLINE void reprojection_jacobian_by_hand(V const* p, V* j, V* image = nullptr) {
   namespace k = varve::kernel;
   V const r[3] = {p[0], p[1], p[2]}, f = p[6], k1 = p[7], k2 = p[8], x[3] = {p[9], p[10], p[11]};
   V const one(T(1)), tt = r[0] * r[0] + r[1] * r[1] + r[2] * r[2], small = V(k::lt(tt, V(T(1e-6))));
@@ -63,6 +64,7 @@ VARVE_INLINE void reprojection_jacobian_by_hand(V const* p, V* j) {
   }
   V const depth = one / q[2], u = -q[0] * depth, v = -q[1] * depth, nn = u * u + v * v;
   V const d = one + nn * (k1 + nn * k2), slope = V(T(2)) * f * (k1 + V(T(2)) * nn * k2);
+  if (image) image[0] = f * d * u, image[1] = f * d * v;
   V const cross = u * v * slope, by_u[2] = {f * d + u * u * slope, cross}, by_v[2] = {cross, f * d + v * v * slope};
   for (int row = 0; row < 2; ++row) {
     V const g[3] = {-by_u[row] * depth, -by_v[row] * depth, -(by_u[row] * u + by_v[row] * v) * depth},
