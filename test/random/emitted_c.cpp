@@ -27,7 +27,8 @@ TEST_CASE("random programs compute in C what they compute in varve", "[random][e
       values const y = f(g.arguments);
       held const before(g.arguments);
       std::string const name = "program_" + std::to_string(seed);
-      varve::c_program text = varve::emit_c(varve::make_fx(f)(g.arguments), name);
+      varve::c_program text = varve::emit_c(varve::make_fx(f)(g.arguments), name,
+                                            {.max_stack = seed % 3 ? 4096 : 0, .unroll = seed % 2 ? 0 : 64});
       all.push_back({seed,
                      is_coarse(p),
                      {name, std::move(text), static_cast<int>(g.arguments.size()), static_cast<int>(y.size())},

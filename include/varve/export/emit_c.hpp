@@ -200,7 +200,7 @@ private:
     if (planned[k]) return;
     planned[k] = 1;
     loop::program p = loop::plan(region_graph(r));
-    drop_unread_stages(p);
+    drop_unread(p);
     for (loop::stage& s : p.stages) matrix_writer::add_temporaries(p, s);
     int const first = g.regions[r].node_first; // names use the node numbers of the whole graph
     for (loop::buffer& b : p.buffers) {
@@ -217,8 +217,9 @@ private:
       for (int const q : callees(p, s)) plan(q);
     plans[k] = std::move(p);
   }
-  /// Removes stages whose results are temporaries that nothing reads, of which compilers would warn.
-  void drop_unread_stages(loop::program& p) {
+  /// Removes results that are temporaries which no text reads, because compilers warn of them. The planner keeps them
+  /// if a step reads them, even if nothing uses the step.
+  void drop_unread(loop::program& p) {
     auto const at = [](int k) { return static_cast<std::size_t>(k); };
     for (bool again = true; again;) {
       std::vector<char> read(p.buffers.size(), 0);
@@ -240,18 +241,23 @@ private:
       }
       auto const is_needed = [&](int k) { return p.buffers[k].where != loop::place::arena || read[at(k)]; };
       list<loop::stage> kept;
+      again = false;
       for (loop::stage const& s : p.stages) {
         bool needed = s.kind == loop::stage_kind::branch || s.kind == loop::stage_kind::scan;
         if (s.kind == loop::stage_kind::loops) {
-          loop::body const& b = p.bodies[s.number];
+          loop::body& b = p.bodies[s.number];
+          int count = 0;
           for (int k = 0; k < b.sink_count; ++k)
-            needed = needed || is_needed(p.accesses[p.sinks[b.sink_first + k].access].buffer);
+            if (loop::sink const sink = p.sinks[b.sink_first + k]; is_needed(p.accesses[sink.access].buffer))
+              p.sinks[b.sink_first + count++] = sink;
+          again = again || (count > 0 && count != b.sink_count);
+          needed = count > 0, b.sink_count = count;
         } else if (!needed) {
           needed = is_needed(s.out);
         }
         if (needed) kept.push_back(s);
       }
-      again = kept.size() != p.stages.size();
+      again = again || kept.size() != p.stages.size();
       p.stages = kept;
     }
   }
