@@ -231,6 +231,7 @@ T derivative_of(complex_pair f, T const& y, T const& a, T const& b) {
 /// derivative for each operand.
 template <class Which>
 struct named_function {
+  static constexpr operator_reach reach = operator_reach::element;
   static constexpr bool takes_complex = true;
   static constexpr op_kind kind = op_kind::contraction;
   template <std::size_t I, class Op, std::same_as<tensor> T, std::same_as<T>... X>
@@ -329,6 +330,7 @@ struct rules<complex_pair_t> : detail::named_function<detail::complex_pair> {
 };
 template <>
 struct rules<complex_abs_t> {
+  static constexpr operator_reach reach = operator_reach::element;
   static constexpr bool takes_complex = true;
   static constexpr auto schema = "(Tensor self) -> Tensor";
   static constexpr op_kind kind = op_kind::contraction;

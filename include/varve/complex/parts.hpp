@@ -27,6 +27,7 @@ VARVE_NOINLINE inline void copy_part(tensor const& out, bool out_imaginary, tens
 /// part of the tangent.
 template <class Tag, bool Imaginary>
 struct part_rules : rule::linear {
+  static constexpr operator_reach reach = operator_reach::element;
   static constexpr bool takes_complex = true;
   static constexpr saved_values saved = saved_values::nothing();
   static constexpr auto schema = "(Tensor self) -> Tensor";
@@ -81,6 +82,7 @@ inline constexpr struct complex_t {
 
 template <>
 struct rules<complex_t> {
+  static constexpr operator_reach reach = operator_reach::element;
   static constexpr saved_values saved = saved_values::nothing();
   static constexpr auto schema = "(Tensor real, Tensor imag) -> Tensor";
   static constexpr op_kind kind = op_kind::contraction;

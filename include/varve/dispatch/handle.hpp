@@ -87,6 +87,8 @@ struct op_handle {
   char const* c99 = nullptr;
   /// True if it returns bool for numbers that are promoted to one dtype.
   bool compares = false;
+  /// The elements of operands on which an element of the result may depend (`rules<>::reach`).
+  operator_reach reach = operator_reach::by_class;
 };
 
 namespace detail {
@@ -148,6 +150,7 @@ constexpr op_handle make_handle() {
     h.has_integer_lanes = has_integer_lanes<Tag>;
   }
   if constexpr (requires { R::planned_as; }) h.planned_as = R::planned_as;
+  if constexpr (requires { R::reach; }) h.reach = R::reach;
   if constexpr (requires { R::onnx; }) h.onnx = R::onnx;
   if constexpr (requires { R::cpp; }) h.cpp = R::cpp;
   if constexpr (requires { R::c99; }) h.c99 = R::c99;

@@ -64,6 +64,18 @@ enum class operator_class : unsigned char {
   other
 };
 
+/// The elements of its operands on which an element of a result may depend. Rules state it: `static constexpr
+/// operator_reach reach = operator_reach::axis;`. By default the class of the operator says so (`planned_as`); an
+/// operator without a class may read every element. `sparsity` uses it (`varve/sparse.hpp`).
+enum class operator_reach : unsigned char {
+  by_class,
+  element,   // the elements at the same place; shapes broadcast
+  axis,      // the elements whose indices differ at most along the axis in attribute 0
+  earlier,   // of these the ones that are not later along the axis, or not earlier if attribute 1 is not 0
+  matrix,    // the elements with the same leading indices: all but the last two of operand 0
+  scattered, // operand 0 at the same place, and the elements of operand 2 that operand 1 moves there along an axis
+};
+
 /// The text that `emit_cpp` writes for an elementwise operator. Its rules state it: `static constexpr operator_text
 /// cpp{"kernel::exp($0)"};`. `$0`, `$1`, `$2` are its operands, and `$T` is the type in which it computes; `infix` is
 /// for floating-point numbers and registers. By default the operator is written as the kernel of its rules, for which

@@ -49,6 +49,7 @@ void transform_rows(tensor const& out, tensor const& in, int axis, bool inverse)
 
 template <>
 struct rules<fft_c2c_t> : rule::linear {
+  static constexpr operator_reach reach = operator_reach::axis;
   static constexpr bool takes_complex = true;
   static constexpr saved_values saved = saved_values::nothing();
   static constexpr auto schema = "(Tensor self, int dim, bool inverse) -> Tensor";

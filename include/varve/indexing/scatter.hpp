@@ -68,6 +68,7 @@ constexpr auto is_zero(X const& x) {
 /// Rules of `scatter_by`. Attributes {axis}, {rule}.
 template <>
 struct rules<scatter_by_t> {
+  static constexpr operator_reach reach = operator_reach::scattered;
   static constexpr auto schema = "(Tensor self, int dim, Tensor index, Tensor src, int rule) -> Tensor";
   static constexpr attributes checked(attributes const& at, meta const* in) {
     if (at[1].n != 1 || at[1][0] < 0 || at[1][0] > 3)

@@ -17,6 +17,7 @@ namespace varve::detail {
 /// any. Its attributes must not refer to dimensions. The leading sizes of all operands are equal.
 template <class Tag, int Arity>
 struct of_matrices {
+  static constexpr operator_reach reach = operator_reach::matrix;
   static constexpr op_kind kind = op_kind::contraction;
   static constexpr int arity = Arity;
   static constexpr bool only_floating = true;

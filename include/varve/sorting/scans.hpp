@@ -71,6 +71,7 @@ constexpr auto previous(X const& x, A const& axis, R const& reverse) {
 /// Rules of `recurrence`. Attributes {axis}, {reverse}.
 template <>
 struct rules<recurrence_t> {
+  static constexpr operator_reach reach = operator_reach::earlier;
   static constexpr saved_values saved{{saved_values::operand(0) | saved_values::result, saved_values::operand(0)}};
   static constexpr auto schema = "(Tensor factor, Tensor self, int dim, bool reverse=False) -> Tensor";
   static constexpr int least_attributes = 1;
