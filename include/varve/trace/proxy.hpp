@@ -93,8 +93,8 @@ constexpr graph_builder* trace_of(proxy const& p) {
 }
 template <class V>
 constexpr graph_builder* trace_of(V const& v) {
-  if constexpr (is_seen<V> && is_proxy_base<base_of<V>>) return trace_of(v.value);
-  else return nullptr;
+  if constexpr (traced_value<V> && is_seen<V>) return trace_of(v.value);
+  else return nullptr; // others may be facts, which are no values
 }
 /// Returns the first trace to which one of some values belongs, or null.
 template <class... X>
