@@ -6,8 +6,8 @@ set(names
   custom/saved_functions.hpp export/ export.hpp fake/
   fake.hpp fft/ fft.hpp implicit/ implicit.hpp shape/sym_bool.hpp functional.hpp functional/functional_mode.hpp
   functional/functional_tensor.hpp indexing/ indexing.hpp interop/ io/ jet/ linalg/ linalg.hpp masked/ masked.hpp mode/
-  nn/ nn.hpp optim/ optim.hpp random/ random.hpp signal/ signal.hpp sorting/ sorting.hpp special/ special.hpp
-  transform/transform_of.hpp
+  nn/ nn.hpp optim/ optim.hpp random/ random.hpp signal/ signal.hpp sorting/ sorting.hpp sparse/ sparse.hpp special/
+  special.hpp transform/transform_of.hpp
   dispatch/parallel_for.hpp hop/auto_functionalized.hpp hop/call_on_copy.hpp hop/out_dtype.hpp hop/print.hpp
   hop/run_const_graph.hpp hop/switch_case.hpp hop/with_effects.hpp hop/wrap.hpp rule/effect.hpp shape/environment.hpp
   kernel/angles.hpp kernel/bessel.hpp kernel/blocked.hpp kernel/error_functions.hpp kernel/fft.hpp kernel/gamma.hpp

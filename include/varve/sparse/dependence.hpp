@@ -1,0 +1,595 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/graph/builder.hpp>
+#include <varve/op/as_strided.hpp>
+#include <varve/sparse/index_sets.hpp>
+#include <varve/sparse/known_elements.hpp>
+
+/// @file
+/// Carries sets of indices through a graph: for each element of a value, the elements of one input on which it may
+/// depend. Rules follow the classes of operators (`planned_as`) and what their rules state (`operator_reach`). An
+/// operator with neither may read every element. Integers and booleans carry nothing, because no derivative passes
+/// through them.
+namespace varve::detail {
+
+/// For each element of a value the number of its set; null for a value that does not depend on the input.
+using element_sets = list<int>;
+
+/// Elements of sets that go to elements of a result, several to one.
+class set_sums {
+public:
+  constexpr explicit set_sums(index_t n) : count_(static_cast<std::size_t>(n) + 1, 0) {}
+  constexpr void add(index_t to, int set) {
+    if (set == index_sets::empty) return;
+    to_.push_back(static_cast<int>(to)), set_.push_back(set), ++count_[to + 1];
+  }
+  constexpr element_sets finish(index_sets& sets) {
+    index_t const n = static_cast<index_t>(count_.size()) - 1;
+    for (index_t k = 0; k < n; ++k) count_[k + 1] += count_[k];
+    list<int> next = count_, sorted(set_.size(), 0);
+    for (std::size_t e = 0; e < set_.size(); ++e)
+      sorted[next[to_[static_cast<std::ptrdiff_t>(e)]]++] = set_[static_cast<std::ptrdiff_t>(e)];
+    element_sets r(static_cast<std::size_t>(n), 0);
+    for (index_t k = 0; k < n; ++k) r[k] = sets.unite(sorted.data() + count_[k], sorted.data() + count_[k + 1]);
+    return r;
+  }
+
+private:
+  list<int> to_{}, set_{}, count_;
+};
+
+/// The rules of single operators. Operands are pointers to their sets, null for those without.
+struct set_rules {
+  index_sets& sets;
+
+  static constexpr element_sets all_of(index_t n, int set) { return element_sets(static_cast<std::size_t>(n), set); }
+  constexpr int everything(element_sets const& x) { return sets.unite(x.data(), x.data() + x.size()); }
+  constexpr void unite_into(element_sets& r, element_sets const& x) {
+    if (r.empty()) r = x;
+    else
+      for (std::size_t k = 0; k < r.size(); ++k)
+        r[static_cast<std::ptrdiff_t>(k)] =
+            sets.unite(r[static_cast<std::ptrdiff_t>(k)], x[static_cast<std::ptrdiff_t>(k)]);
+  }
+  /// Reads sets at the positions of a view.
+  static constexpr element_sets read(element_sets const& x, dims const& sizes, dims const& strides, index_t offset) {
+    element_sets r;
+    r.reserve(static_cast<std::size_t>(numel(sizes).number()));
+    for_each_position(sizes, strides, offset, [&](index_t, index_t p) { r.push_back(x[p]); });
+    return r;
+  }
+  static constexpr element_sets broadcast(element_sets const& x, dims const& from, dims const& to) {
+    return known_equal(from, to) ? x : read(x, to, broadcast_strides(from, to), 0);
+  }
+  /// Unites the sets along the axes of a mask. The result has size 1 there.
+  constexpr element_sets reduced(element_sets const& x, dims const& sizes, unsigned axes) {
+    dims kept = sizes;
+    for (int d = 0; d < sizes.n; ++d)
+      if (axes >> d & 1u) kept[d] = 1;
+    set_sums r(numel(kept));
+    for_each_position(sizes, broadcast_strides(kept, sizes), 0, [&](index_t k, index_t p) { r.add(p, x[k]); });
+    return r.finish(sets);
+  }
+  /// Unites the sets along axes, and returns for each element of a shape the union that it belongs to.
+  constexpr element_sets spread(element_sets const& x, dims const& sizes, unsigned axes, dims const& to) {
+    dims kept = sizes;
+    for (int d = 0; d < sizes.n; ++d)
+      if (axes >> d & 1u) kept[d] = 1;
+    return broadcast(reduced(x, sizes, axes), kept, to);
+  }
+  /// For each element, unites the sets of the elements before it along an axis and its own.
+  constexpr element_sets running(element_sets x, dims const& sizes, int axis, bool reverse) {
+    index_t const step = contiguous_strides(sizes)[axis].number(), n = sizes[axis].number();
+    dims first = sizes;
+    first[axis] = 1;
+    for_each_position(first, contiguous_strides(sizes), 0, [&](index_t, index_t p) {
+      for (index_t k = 1; k < n; ++k) {
+        index_t const at = p + (reverse ? n - 1 - k : k) * step, before = at + (reverse ? step : -step);
+        x[at] = sets.unite(x[at], x[before]);
+      }
+    });
+    return x;
+  }
+
+  /// `gather`: where the index is known, the elements that it names; else all along the axis.
+  constexpr element_sets gathered(element_sets const& x, dims const& sizes, int axis, dims const& out,
+                                  known_elements const& index) {
+    dims const own = contiguous_strides(sizes);
+    if (index && are_inside(index, numel(out), sizes[axis])) {
+      element_sets r;
+      for_each_position(out, without_stride(own, axis), 0, [&](index_t k, index_t p) {
+        r.push_back(x[p + static_cast<index_t>(index[k]) * own[axis].number()]);
+      });
+      return r;
+    }
+    dims kept = sizes;
+    kept[axis] = 1;
+    return read(reduced(x, sizes, 1u << axis), out, without_stride(contiguous_strides(kept), axis), 0);
+  }
+  /// `scatter_add` and its like: the source is read at the indices of the index.
+  constexpr element_sets scattered(element_sets const* x, element_sets const* source, dims const& sizes,
+                                   dims const& from, int axis, dims const& at, known_elements const& index) {
+    index_t const all = numel(sizes);
+    set_sums r(all);
+    for (index_t k = 0; x && k < all; ++k) r.add(k, (*x)[k]);
+    dims const own = contiguous_strides(sizes), flat = without_stride(own, axis);
+    if (source) {
+      element_sets const part = read(*source, at, contiguous_strides(from), 0);
+      bool const known = index && are_inside(index, numel(at), sizes[axis]);
+      if (known)
+        for_each_position(at, flat, 0, [&](index_t k, index_t p) {
+          r.add(p + static_cast<index_t>(index[k]) * own[axis].number(), part[k]);
+        });
+      else {
+        dims kept = at;
+        kept[axis] = 1;
+        element_sets const line = reduced(part, at, 1u << axis);
+        for_each_position(kept, flat, 0, [&](index_t k, index_t p) {
+          for (index_t i = 0; i < sizes[axis].number(); ++i) r.add(p + i * own[axis].number(), line[k]);
+        });
+      }
+    }
+    return r.finish(sets);
+  }
+  static constexpr bool are_inside(known_elements const& index, index_t count, extent size) {
+    bool inside = true;
+    for (index_t k = 0; inside && k < count; ++k)
+      inside = index[k] >= 0 && index[k] < static_cast<double>(size.number());
+    return inside;
+  }
+
+  /// One operand of a matrix product, as matrices [.., m, k] with strides.
+  struct matrices {
+    element_sets const* sets;
+    known_elements const* known;
+    dims sizes;
+    bool transposed;
+  };
+  /// `mm`: an entry depends on a row and a column. Where one matrix is known, its zeros count.
+  constexpr element_sets product(matrices const& a, matrices const& b, dims const& out) {
+    int const r = out.n;
+    index_t const m = out[r - 2].number(), n = out[r - 1].number(), both = numel(out).number();
+    index_t const batches = m * n > 0 ? both / (m * n) : 0, inner = a.sizes[r - (a.transposed ? 2 : 1)].number();
+    set_sums result(both);
+    auto const at_a = [&](index_t i, index_t x, index_t z) {
+      return i * m * inner + (a.transposed ? z * m + x : x * inner + z);
+    };
+    auto const at_b = [&](index_t i, index_t z, index_t y) {
+      return i * n * inner + (b.transposed ? y * inner + z : z * n + y);
+    };
+    auto const by = [&](matrices const& of, matrices const& beside, auto const& at, auto const& at_beside, index_t rows,
+                        index_t columns, auto const& to) {
+      if (!of.sets) return;
+      bool const zeros = beside.known && *beside.known;
+      element_sets line;
+      for (index_t i = 0; i < batches; ++i)
+        for (index_t x = 0; x < rows; ++x) {
+          line.clear();
+          for (index_t z = 0; z < inner; ++z) line.push_back((*of.sets)[at(i, x, z)]);
+          int const whole = zeros ? 0 : everything(line);
+          for (index_t y = 0; y < columns; ++y) {
+            if (!zeros) result.add(to(i, x, y), whole);
+            else
+              for (index_t z = 0; z < inner; ++z)
+                if ((*beside.known)[at_beside(i, z, y)] != 0) result.add(to(i, x, y), line[z]);
+          }
+        }
+    };
+    by(a, b, at_a, at_b, m, n, [&](index_t i, index_t x, index_t y) { return (i * m + x) * n + y; });
+    by(
+        b, a, [&](index_t i, index_t y, index_t z) { return at_b(i, z, y); },
+        [&](index_t i, index_t z, index_t x) { return at_a(i, x, z); }, n, m,
+        [&](index_t i, index_t y, index_t x) { return (i * m + x) * n + y; });
+    return result.finish(sets);
+  }
+
+  /// `convolution`, transposed or not: an element depends on the window that it sees, in its group of channels.
+  constexpr element_sets convolution(element_sets const* x, element_sets const* w, dims const& in, dims const& weight,
+                                     dims const& out, attributes const& at) {
+    int const n = in.n - 2;
+    bool const turned = at[2][n].number() != 0;
+    index_t const groups = at[2][n + 1].number(), samples = in[0].number(), channels = in[1].number() / groups,
+                  kinds = out[1].number() / groups;
+    dims taps = weight.sub(2, weight.n), field = in.sub(2, in.n), places = out.sub(2, out.n);
+    index_t const tap_count = numel(taps), field_count = numel(field), place_count = numel(places);
+    element_sets by_group, by_kind; // the sets of inputs without their channels; of weights without input channels
+    if (x) {
+      set_sums r(samples * groups * field_count);
+      for (index_t k = 0; k < static_cast<index_t>(x->size()); ++k)
+        r.add((k / field_count / channels) * field_count + k % field_count, (*x)[k]);
+      by_group = r.finish(sets);
+    }
+    if (w) {
+      set_sums r(groups * kinds * tap_count);
+      for (index_t k = 0; k < static_cast<index_t>(w->size()); ++k) {
+        index_t const first = k / tap_count / weight[1].number(), second = k / tap_count % weight[1].number();
+        r.add((turned ? first / channels * kinds + second : first) * tap_count + k % tap_count, (*w)[k]);
+      }
+      by_kind = r.finish(sets);
+    }
+    set_sums r(samples * groups * kinds * place_count);
+    dims const tap_strides = contiguous_strides(taps);
+    for_each_position(turned ? field : places, contiguous_strides(turned ? field : places), 0, [&](index_t, index_t p) {
+      for_each_position(taps, tap_strides, 0, [&](index_t, index_t t) {
+        index_t const q = other_end(p, t, turned ? field : places, turned ? places : field, taps, at);
+        if (q < 0) return;
+        index_t const place = turned ? q : p, from = turned ? p : q;
+        for (index_t s = 0; s < samples; ++s)
+          for (index_t c = 0; c < groups * kinds; ++c) {
+            index_t const to = (s * groups * kinds + c) * place_count + place;
+            if (x) r.add(to, by_group[(s * groups + c / kinds) * field_count + from]);
+            if (w) r.add(to, by_kind[c * tap_count + t]);
+          }
+      });
+    });
+    return r.finish(sets);
+  }
+  /// Returns the place that a tap connects with place `p`, as a position, or -1 if it lies outside.
+  static constexpr index_t other_end(index_t p, index_t t, dims const& from, dims const& to, dims const& taps,
+                                     attributes const& at) {
+    index_t r = 0, step = 1;
+    for (int d = to.n - 1; d >= 0; --d) {
+      index_t const i =
+          p % from[d].number() * at[0][d].number() - at[1][d].number() + t % taps[d].number() * at[2][d].number();
+      p /= from[d].number(), t /= taps[d].number();
+      if (i < 0 || i >= to[d].number()) return -1;
+      r += i * step, step *= to[d].number();
+    }
+    return r;
+  }
+};
+
+/// The sets of all results of a node with functions. If `all` is not -1, every element of every result has that set.
+struct call_sets {
+  list<element_sets> of{};
+  int all = -1;
+};
+
+/// Carries sets through a graph. `run` returns the sets of each result.
+class dependence {
+public:
+  /// Makes a walk of a graph with sets of the numbers below `n`.
+  constexpr dependence(graph const& g, int n) : sets(n), g_(g), what_(identify(g)), rule_{sets} {}
+  index_sets sets;
+
+  /// Returns the sets of the results. `inputs` are the sets of the inputs, and `known` the inputs whose elements are
+  /// known.
+  constexpr list<element_sets> run(list<element_sets> const& inputs, list<known_elements> const& known) {
+    return of_region(g_.regions[0], inputs, known);
+  }
+
+private:
+  /// One run of a function: the sets of its nodes, each either its own or those of another node.
+  struct frame {
+    region const& r;
+    constant_values known;
+    list<element_sets> of{};
+    list<int> same{}; // the node whose sets a node has; -1 for none
+    list<call_sets> calls{};
+    list<int> call_of{};
+  };
+  graph const& g_;
+  list<operator_class> what_;
+  set_rules rule_;
+  static constexpr index_t most_visits = 2'000'000; // of nodes, for a loop that is followed step by step
+
+  constexpr node const& at(int n) const { return g_.nodes[n]; }
+  constexpr int operand(node const& nd, int k) const { return g_.edges[nd.first + k]; }
+  constexpr dims const& sizes(int n) const { return g_.nodes[n].out.sizes; }
+  static constexpr element_sets const* sets_of(frame const& f, int n) {
+    int const s = f.same[n - f.r.node_first];
+    return s < 0 ? nullptr : &f.of[s];
+  }
+
+  constexpr list<element_sets> of_region(region const& r, list<element_sets> const& inputs,
+                                         list<known_elements> const& known) {
+    frame f{r, constant_values(g_, r, what_, known)};
+    f.of.resize(static_cast<std::size_t>(r.node_count));
+    f.same.assign(static_cast<std::size_t>(r.node_count), -1);
+    f.call_of.assign(static_cast<std::size_t>(r.node_count), -1);
+    for (int n = r.node_first; n < r.node_first + r.node_count; ++n) visit(f, n, inputs);
+    list<element_sets> results;
+    for (int k = 0; k < r.result_count; ++k) {
+      element_sets const* const s = sets_of(f, g_.results[r.result_first + k]);
+      results.push_back(s ? *s : element_sets());
+    }
+    return results;
+  }
+  constexpr void visit(frame& f, int n, list<element_sets> const& inputs) {
+    node const& nd = at(n);
+    int const k = n - f.r.node_first;
+    if (nd.op == &placeholder_handle) {
+      auto const which = static_cast<std::ptrdiff_t>(nd.value);
+      if (which < static_cast<std::ptrdiff_t>(inputs.size()) && !inputs[which].empty())
+        f.of[k] = inputs[which], f.same[k] = k;
+      return;
+    }
+    if (nd.op == &getitem_handle) return take_result(f, n, f.call_of[operand(nd, 0) - f.r.node_first]);
+    bool any = false;
+    for (int e = 0; e < nd.count; ++e) any = any || sets_of(f, operand(nd, e));
+    if (!any) return;
+    if (nd.regions_count > 0 || nd.function >= 0) {
+      f.call_of[k] = static_cast<int>(f.calls.size());
+      f.calls.push_back(of_call(f, nd));
+      if (f.calls.back().of.size() < 2) take_result(f, n, f.call_of[k]);
+      return;
+    }
+    if (nd.op->kind == op_kind::mutation)
+      refuse::argument_is_invalid("sparsity", "a function of an operator (a loop or a branch) writes in place, which "
+                                              "cannot be followed; write it without");
+    if (!has_derivatives(nd.out.type)) return;
+    require_numbers(nd.out.sizes);
+    if (keeps_order(nd, what_[n])) {
+      f.same[k] = f.same[operand(nd, 0) - f.r.node_first];
+      return;
+    }
+    f.of[k] = of_operator(f, n);
+    if (!f.of[k].empty()) f.same[k] = k;
+  }
+  static constexpr void require_numbers(dims const& s) {
+    for (int d = 0; d < s.n; ++d) (void)count_of_rows(s[d]);
+  }
+  constexpr void take_result(frame& f, int n, int call) {
+    node const& nd = at(n);
+    if (call < 0 || !has_derivatives(nd.out.type)) return;
+    call_sets const& c = f.calls[call];
+    int const k = n - f.r.node_first;
+    index_t const which = nd.op == &getitem_handle ? nd.at[0][0].number() : 0;
+    require_numbers(nd.out.sizes);
+    if (c.all >= 0) f.of[k] = set_rules::all_of(numel(nd.out.sizes), c.all);
+    else if (which < static_cast<index_t>(c.of.size())) f.of[k] = c.of[which];
+    if (!f.of[k].empty() && static_cast<index_t>(f.of[k].size()) != numel(nd.out.sizes))
+      refuse::argument_is_invalid("sparsity", "the number of steps of a loop, and so a size, depends on data");
+    if (!f.of[k].empty()) f.same[k] = k;
+  }
+
+  // --- operators
+  constexpr element_sets of_operator(frame& f, int n) {
+    node const& nd = at(n);
+    operator_class const k = what_[n];
+    int const first = operand(nd, 0);
+    element_sets const* const x = sets_of(f, first);
+    if (is_pointwise(k) || nd.op->reach == operator_reach::element) return elementwise(f, n);
+    if (is_reduction(k)) return rule_.reduced(*x, sizes(first), mask_of(nd.at[0]));
+    if (view_map const v = view_of(nd, k, sizes(first)); v.is)
+      return set_rules::read(*x, nd.out.sizes, v.strides, v.offset);
+    switch (k) {
+    case operator_class::slice_backward:
+      return written(nullptr, *x, nd.out.sizes, sizes(first), place_of_slice(nd));
+    case operator_class::cat:
+      return joined(f, nd);
+    case operator_class::gather:
+      if (!x) return {};
+      return rule_.gathered(*x, sizes(first), axis_of(nd), nd.out.sizes, f.known.of(operand(nd, 1)));
+    case operator_class::scatter_add:
+      return scattered(f, nd);
+    case operator_class::mm:
+      return product(f, nd);
+    case operator_class::convolution:
+      return rule_.convolution(x, sets_of(f, operand(nd, 1)), sizes(first), sizes(operand(nd, 1)), nd.out.sizes, nd.at);
+    case operator_class::one_hot:
+    case operator_class::argmax:
+    case operator_class::arange:
+    case operator_class::count:
+      return {};
+    default:
+      return of_reach(f, n);
+    }
+  }
+  static constexpr int axis_of(node const& nd) { return static_cast<int>(nd.at[0][0].number()); }
+  static constexpr unsigned mask_of(dims const& axes) {
+    unsigned r = 0;
+    for (extent a : axes) r |= 1u << a.number();
+    return r;
+  }
+  /// The elements at the same place of each operand. A product with a known 0 depends on nothing there; of `where`, a
+  /// known condition selects one operand.
+  constexpr element_sets elementwise(frame& f, int n) {
+    node const& nd = at(n);
+    element_sets r;
+    int dependent = -1, operands = 0;
+    for (int e = 0; e < nd.count; ++e)
+      if (sets_of(f, operand(nd, e))) dependent = e, ++operands;
+    if (nd.op == &handle<where_t> && f.known.are_known(operand(nd, 0)))
+      if (known_elements const& which = f.known.of(operand(nd, 0))) return selected(f, nd, which);
+    for (int e = 0; e < nd.count; ++e)
+      if (element_sets const* const x = sets_of(f, operand(nd, e)))
+        rule_.unite_into(r, set_rules::broadcast(*x, sizes(operand(nd, e)), nd.out.sizes));
+    if (what_[n] == operator_class::mul && operands == 1 && f.known.are_known(operand(nd, 1 - dependent)))
+      if (known_elements const& by = f.known.of(operand(nd, 1 - dependent)))
+        for_each_position(nd.out.sizes, broadcast_strides(sizes(operand(nd, 1 - dependent)), nd.out.sizes), 0,
+                          [&](index_t i, index_t p) { r[i] = by[p] == 0 ? index_sets::empty : r[i]; });
+    return r;
+  }
+  constexpr element_sets selected(frame& f, node const& nd, known_elements const& which) {
+    element_sets r(static_cast<std::size_t>(numel(nd.out.sizes).number()), 0);
+    list<char> first;
+    for_each_position(nd.out.sizes, broadcast_strides(sizes(operand(nd, 0)), nd.out.sizes), 0,
+                      [&](index_t, index_t p) { first.push_back(which[p] != 0); });
+    for (int e = 1; e < 3; ++e)
+      if (element_sets const* const x = sets_of(f, operand(nd, e)))
+        for_each_position(nd.out.sizes, broadcast_strides(sizes(operand(nd, e)), nd.out.sizes), 0,
+                          [&](index_t k, index_t p) { r[k] = (e == 1) == (first[k] != 0) ? (*x)[p] : r[k]; });
+    return r;
+  }
+  /// `x`, or nothing, with other elements at a region; they are united there.
+  constexpr element_sets written(element_sets const* x, element_sets const& part, dims const& out, dims const& sizes,
+                                 view_map const& to) {
+    element_sets r = x ? *x : set_rules::all_of(numel(out), index_sets::empty);
+    for_each_position(sizes, to.strides, to.offset, [&](index_t k, index_t p) { r[p] = sets.unite(r[p], part[k]); });
+    return r;
+  }
+  constexpr element_sets joined(frame const& f, node const& nd) {
+    dims const strides = contiguous_strides(nd.out.sizes);
+    int const axis = axis_of(nd);
+    element_sets r = set_rules::all_of(numel(nd.out.sizes), index_sets::empty);
+    index_t offset = 0;
+    for (int e = 0; e < nd.count; ++e) {
+      dims const& s = sizes(operand(nd, e));
+      if (element_sets const* const x = sets_of(f, operand(nd, e)))
+        for_each_position(s, strides, offset, [&](index_t k, index_t p) { r[p] = (*x)[k]; });
+      offset += s[axis].number() * strides[axis].number();
+    }
+    return r;
+  }
+  constexpr element_sets scattered(frame& f, node const& nd) {
+    int const index = operand(nd, 1), source = operand(nd, 2);
+    return rule_.scattered(sets_of(f, operand(nd, 0)), sets_of(f, source), nd.out.sizes, sizes(source), axis_of(nd),
+                           sizes(index), f.known.of(index));
+  }
+  constexpr element_sets product(frame& f, node const& nd) {
+    int const a = operand(nd, 0), b = operand(nd, 1);
+    return rule_.product({sets_of(f, a), &f.known.of(a), sizes(a), nd.at[0][0] != 0},
+                         {sets_of(f, b), &f.known.of(b), sizes(b), nd.at[0][1] != 0}, nd.out.sizes);
+  }
+  /// Operators without a class, by what their rules state.
+  constexpr element_sets of_reach(frame& f, int n) {
+    node const& nd = at(n);
+    dims const& out = nd.out.sizes;
+    element_sets const* const x = sets_of(f, operand(nd, 0));
+    if (nd.op == &handle<as_strided_backward_t>)
+      return written(nullptr, *x, out, sizes(operand(nd, 0)), {true, nd.at[1], nd.at[2][0].number()});
+    if (nd.op == &handle<as_strided_scatter_t>) {
+      element_sets const* const part = sets_of(f, operand(nd, 1));
+      return part ? written(x, *part, out, sizes(operand(nd, 1)), {true, nd.at[0], nd.at[1][0].number()}) : *x;
+    }
+    if (nd.op->reach == operator_reach::scattered) return scattered(f, nd);
+    element_sets r;
+    for (int e = 0; e < nd.count; ++e)
+      if (element_sets const* const v = sets_of(f, operand(nd, e)))
+        rule_.unite_into(r, of_operand(nd, *v, sizes(operand(nd, e)), sizes(operand(nd, 0))));
+    return r;
+  }
+  constexpr element_sets of_operand(node const& nd, element_sets const& x, dims const& s, dims const& first) {
+    dims const& out = nd.out.sizes;
+    bool const lines = nd.at.count > 0 && nd.at[0].n == 1 && s.n > 0 && known_equal(s, out);
+    if (nd.op->reach == operator_reach::axis && lines) return rule_.spread(x, s, 1u << axis_of(nd), out);
+    if (nd.op->reach == operator_reach::earlier && lines)
+      return rule_.running(x, s, axis_of(nd), nd.at.count > 1 && nd.at[1].n > 0 && nd.at[1][0] != 0);
+    int const leading = first.n - 2;
+    if (nd.op->reach == operator_reach::matrix && leading >= 0 && s.n >= leading && out.n >= leading &&
+        known_equal(s.sub(0, leading), out.sub(0, leading)))
+      return of_matrices(x, s, leading, out);
+    return set_rules::all_of(numel(out), rule_.everything(x));
+  }
+  constexpr element_sets of_matrices(element_sets const& x, dims const& s, int leading, dims const& out) {
+    index_t const batches = numel(s.sub(0, leading)).number();
+    element_sets r;
+    if (batches == 0) return r;
+    index_t const each = static_cast<index_t>(x.size()) / batches, made = numel(out).number() / batches;
+    for (index_t b = 0; b < batches; ++b) {
+      int const whole = sets.unite(x.data() + b * each, x.data() + (b + 1) * each);
+      for (index_t k = 0; k < made; ++k) r.push_back(whole);
+    }
+    return r;
+  }
+
+  // --- operators with functions
+  /// Unites the results of all functions. A loop is followed step by step if it is short and always makes all steps;
+  /// else until no set grows. A call with a derivative of its own may depend on everything.
+  constexpr call_sets of_call(frame& f, node const& nd) {
+    int const from = nd.op->given_from;
+    region const* const first = g_.regions.data() + nd.regions_first;
+    if (nd.function >= 0 || from < 0 || nd.regions_count == 0 || first->inputs + from > nd.count) {
+      int all = index_sets::empty;
+      for (int e = 0; e < nd.count; ++e)
+        if (element_sets const* const x = sets_of(f, operand(nd, e))) all = sets.unite(all, rule_.everything(*x));
+      return {{}, all};
+    }
+    list<element_sets> in;
+    list<known_elements> known;
+    for (int e = from; e < nd.count; ++e) {
+      element_sets const* const x = sets_of(f, operand(nd, e));
+      in.push_back(x ? *x : element_sets());
+      known.push_back(f.known.are_known(operand(nd, e)) ? f.known.of(operand(nd, e)) : known_elements{});
+    }
+    if (nd.op->carried) return {of_loop(nd, *first, in, known), -1};
+    list<element_sets> r = of_region(*first, in, known);
+    for (int k = 1; k < nd.regions_count; ++k) {
+      list<element_sets> const other = of_region(first[k], in, known);
+      for (std::ptrdiff_t q = 0; q < static_cast<std::ptrdiff_t>(r.size()); ++q) unite_results(r[q], other[q]);
+    }
+    return {r, -1};
+  }
+  constexpr void unite_results(element_sets& a, element_sets const& b) {
+    if (!b.empty()) rule_.unite_into(a, b);
+  }
+  struct loop_form {
+    int carried, scanned;
+    index_t steps; // 0 if a walk of the rows may end early
+    bool reverse;
+  };
+  constexpr list<element_sets> of_loop(node const& nd, region const& step, list<element_sets> const& in,
+                                       list<known_elements> known) {
+    loop_form l{static_cast<int>(nd.at[0][0].number()), static_cast<int>(nd.at[0][1].number()), 0,
+                nd.at[0].n > 2 && nd.at[0][2] != 0};
+    bool const counted = nd.at[0].n > 3 && nd.at[0][3] != 0;
+    if (nd.at.count > 1 && !counted && nd.regions_count == 1 && l.scanned > 0) l.steps = nd.at[1][0].number();
+    for (int k = 0; k < l.carried + l.scanned && k < static_cast<int>(known.size()); ++k) known[k] = {};
+    if (l.steps > 0 && l.steps * step.node_count <= most_visits) return by_steps(step, l, in, known);
+    return by_growth(step, l, in, known, nd.at.count > 1 ? nd.at[1][0] : extent(0));
+  }
+  /// Returns row `k` of `n` of the sets of a value.
+  static constexpr element_sets row(element_sets const& x, index_t k, index_t n) {
+    index_t const length = static_cast<index_t>(x.size()) / n;
+    return element_sets(x.data() + k * length, x.data() + (k + 1) * length);
+  }
+  constexpr list<element_sets> by_steps(region const& step, loop_form const& l, list<element_sets> const& in,
+                                        list<known_elements> const& known) {
+    list<element_sets> now = in, r(static_cast<std::size_t>(step.result_count), element_sets());
+    for (index_t k = 0; k < l.steps; ++k) {
+      index_t const at_row = l.reverse ? l.steps - 1 - k : k;
+      for (int e = l.carried; e < l.carried + l.scanned; ++e)
+        now[e] = in[e].empty() ? element_sets() : row(in[e], at_row, l.steps);
+      list<element_sets> const y = of_region(step, now, known);
+      for (int q = 0; q < l.carried; ++q) now[q] = y[q];
+      for (int q = l.carried; q < step.result_count; ++q) put_row(r[q], y[q], at_row, l.steps);
+    }
+    for (int q = 0; q < l.carried; ++q) r[q] = now[q];
+    return r;
+  }
+  static constexpr void put_row(element_sets& all, element_sets const& x, index_t k, index_t n) {
+    if (x.empty()) return;
+    index_t const length = static_cast<index_t>(x.size());
+    if (all.empty()) all = set_rules::all_of(length * n, index_sets::empty);
+    for (index_t e = 0; e < length; ++e) all[k * length + e] = x[e];
+  }
+  constexpr list<element_sets> by_growth(region const& step, loop_form const& l, list<element_sets> const& in,
+                                         list<known_elements> const& known, extent rows) {
+    list<element_sets> now = in, r;
+    for (int e = l.carried; e < l.carried + l.scanned; ++e)
+      if (!in[e].empty()) now[e] = of_all_rows(step, e, in[e]);
+    for (bool grown = true; grown;) {
+      grown = false;
+      r = of_region(step, now, known);
+      for (int q = 0; q < l.carried; ++q) {
+        element_sets const before = now[q];
+        unite_results(now[q], r[q]);
+        grown = grown || !same(before, now[q]);
+      }
+    }
+    for (int q = 0; q < l.carried; ++q) r[q] = now[q];
+    index_t const n = rows.is_number() ? rows.number() : 0;
+    for (int q = l.carried; q < step.result_count; ++q) {
+      element_sets const one = r[q];
+      r[q].clear();
+      for (index_t k = 0; k < n; ++k)
+        for (int const s : one) r[q].push_back(s);
+    }
+    return r;
+  }
+  /// Unites the rows of a value that a loop walks through; an input of the step has the size of a row.
+  constexpr element_sets of_all_rows(region const& step, int input, element_sets const& x) {
+    index_t length = 0;
+    for (int n = step.node_first; n < step.node_first + step.node_count; ++n)
+      if (at(n).op == &placeholder_handle && static_cast<int>(at(n).value) == input) length = numel(sizes(n));
+    set_sums r(length);
+    for (index_t k = 0; length > 0 && k < static_cast<index_t>(x.size()); ++k) r.add(k % length, x[k]);
+    return r.finish(sets);
+  }
+  static constexpr bool same(element_sets const& a, element_sets const& b) {
+    return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin());
+  }
+};
+
+} // namespace varve::detail

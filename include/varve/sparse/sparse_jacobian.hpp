@@ -1,0 +1,403 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#include <varve/sparse/plan.hpp>
+#include <varve/transform/vmap.hpp>
+
+/// @file
+/// Sparse Jacobians and Hessians by compression: columns, or rows, that share no entry share a pass. All passes run at
+/// once, by `vmap`.
+namespace varve {
+
+/// How `sparse_jacobian` or `sparse_hessian` compresses, as an argument.
+template <sparse_compression How>
+struct compressed_by {};
+/// Option of `sparse_jacobian`: forward mode only, a pass for each color of columns.
+inline constexpr compressed_by<sparse_compression::columns> by_columns{};
+/// Option of `sparse_jacobian`: reverse mode only, a pass for each color of rows. f needs no `jvp` rule.
+inline constexpr compressed_by<sparse_compression::rows> by_rows{};
+/// Option of `sparse_hessian`: an acyclic coloring, which may need fewer passes; entries are recovered by substitution.
+/// The number of steps is the depth of the trees of two colors, for a band as long as the matrix: it pays off for
+/// expensive functions whose pattern is no band.
+inline constexpr compressed_by<sparse_compression::substitution> by_substitution{};
+
+namespace detail {
+/// The function whose Jacobian is computed: f, or the gradient of f.
+template <bool OfGradient, class F>
+constexpr auto differentiated(F const& f) {
+  if constexpr (OfGradient) return grad(f);
+  else return f;
+}
+
+template <bool OfGradient, sparse_compression How, class F, class... M>
+constexpr found_pattern found_in_trace(graph_builder* outer, F const& f, M const&... m) {
+  if constexpr (How == sparse_compression::rows) return traced_pattern_by_rows(outer, f, m...);
+  else if constexpr (OfGradient) return with_mirror_images(traced_pattern(outer, f, m...));
+  else return traced_pattern(outer, f, m...);
+}
+/// The pattern of a derivative of `F` for arguments of static kinds. `Given` is `none_t`, or returns the pattern.
+template <class F, bool OfGradient, sparse_compression How, class Given, class... Kinds>
+struct pattern_maker {
+  static constexpr sparsity_pattern pattern() {
+    auto const f = differentiated<OfGradient>(F{});
+    if constexpr (!is_none<Given>) {
+      auto const p = Given{}();
+      return sparsity_pattern(static_cast<pattern_view>(p));
+    } else {
+      return found_in_trace<OfGradient, How>(nullptr, f, Kinds::info()...).pattern;
+    }
+  }
+};
+
+// --- the compressed matrix
+inline constexpr auto flat_size = [](dims const& s) { return dims{numel(s)}; };
+/// Returns the derivatives of f along seeds [colors, numel of x], flattened.
+template <class F, class S, class X, class... R>
+constexpr auto compressed_by_columns(F const& f, S const& seeds, X const& x, R const&... rest) {
+  auto const column = [&](auto const& e, auto const& at, auto const& known, auto const&... r) {
+    auto const along = [&](auto const& v, auto const&...) { return f(v, r...); };
+    return jvp(closure(along, known, r...), std::tuple(at), std::tuple(e)).second;
+  };
+  auto const count = on_dims([](dims const& s) { return s.sub(0, 1); }, shape_of(seeds));
+  auto const shaped = reshape_to(seeds, on_dims(concat, count, shape_of(x)));
+  auto const columns = vmap(closure(column, x, captures_of(f), rest...))(shaped);
+  static_assert(value<std::remove_const_t<decltype(columns)>>,
+                "varve: sparsity, sparse_jacobian: the function must return one value");
+  return reshape_to(columns, on_dims(flat_size, shape_of(columns)));
+}
+/// Returns the pullbacks of seeds [colors, numel of the result], flattened. `seeds` is a function of the result.
+template <class F, class S, class X, class... R>
+constexpr auto compressed_by_rows(F const& f, S const& seeds, X const& x, R const&... rest) {
+  auto const shaped = [&](auto const& y) {
+    auto const flat = seeds(y);
+    auto const count = on_dims([](dims const& s) { return s.sub(0, 1); }, shape_of(flat));
+    return reshape_to(flat, on_dims(concat, count, shape_of(y)));
+  };
+  auto const rows = [&] {
+    if constexpr (std::is_same_v<X, tensor>) {
+      auto const along = [&](auto const& v, auto const&...) { return f(v, rest...); };
+      auto const run = vjp(closure(along, captures_of(f), rest...), x);
+      return vmap([&](X const& e) { return std::get<0>(run.second(e)); })(shaped(run.first));
+    } else {
+      auto const row = [&](auto const& e, auto const& at, auto const& known, auto const&... r) {
+        auto const along = [&](auto const& v, auto const&...) { return f(v, r...); };
+        return std::get<0>(vjp(closure(along, e, known, r...), at).second(e));
+      };
+      return vmap(closure(row, x, captures_of(f), rest...))(shaped(f(x, rest...)));
+    }
+  }();
+  return reshape_to(rows, on_dims(flat_size, shape_of(rows)));
+}
+
+// --- recovery
+/// Reads the entries back from the compressed matrix, step by step, by a plan whose sizes are types.
+template <class P, int Step = 0, class C>
+constexpr auto recovered(C const& compressed) {
+  auto const now = gather(compressed, ints<0>{}, P::template read<Step>);
+  if constexpr (Step + 1 == P::steps) return now;
+  else
+    return cat(std::tuple(now, recovered<P, Step + 1>(
+                                   scatter_add(compressed, ints<0>{}, P::template subtract<Step>, neg(now)))),
+               axis<0>);
+}
+template <class P, class C>
+constexpr auto entries_of(C const& compressed) {
+  auto const all = recovered<P>(compressed);
+  if constexpr (P::sizes.ordered == 0) return all;
+  else return gather(all, ints<0>{}, P::order());
+}
+/// Does the same by a plan that is data.
+template <class C>
+constexpr auto entries_of(C compressed, compression const& c) {
+  auto const read = [&](C const& from, list<index_t> const& at) {
+    return gather(from, dims{0}, index_beside(from, at));
+  };
+  if constexpr (std::is_same_v<C, tensor>) {
+    C all;
+    for (recovery_step const& s : c.steps) {
+      C const now = read(compressed, s.read);
+      all = all.defined() ? C(cat(std::tuple(all, now), dims{0})) : now;
+      if (!s.subtract.empty())
+        compressed = scatter_add(compressed, dims{0}, index_beside(compressed, s.subtract), C(neg(now)));
+    }
+    return c.order.empty() ? all : C(read(all, c.order));
+  } else {
+    return read(compressed, c.steps[0].read);
+  }
+}
+} // namespace detail
+
+/// The function object that `sparse_jacobian` and `sparse_hessian` return.
+template <class F, bool OfGradient, sparse_compression How, class Given = none_t>
+class sparse_derivative {
+public:
+  constexpr explicit sparse_derivative(F f, Given given = {}) : f_(f), given_(given) {}
+
+  /// Returns the derivative as a `sparse_matrix`.
+  template <class X, class... R>
+  constexpr auto operator()(X const& x, R const&... rest) const {
+    return run([](auto const& pattern, auto const& v) { return matrix_of(pattern, v); }, x, rest...);
+  }
+  /// Returns the values of the entries alone, of shape [count], for code inside of transforms and compiled functions.
+  template <class X, class... R>
+  constexpr auto values(X const& x, R const&... rest) const {
+    return run([](auto const&, auto const& v) { return v; }, x, rest...);
+  }
+  /// Returns the pattern of the result for these arguments. Computes no derivative.
+  template <class X, class... R>
+  constexpr sparsity_pattern pattern(X const& x, R const&... rest) const {
+    return planned([](pattern_view const& p, int) { return sparsity_pattern(p); }, x, rest...);
+  }
+  /// Returns the number of passes, which is the number of colors, for these arguments. Computes no derivative.
+  template <class X, class... R>
+  constexpr int passes(X const& x, R const&... rest) const {
+    return planned([](pattern_view const&, int colors) { return colors; }, x, rest...);
+  }
+
+private:
+  static constexpr bool is_data = std::is_same_v<Given, sparsity_pattern>; // a pattern given at run time
+  static constexpr bool is_constant = std::is_empty_v<F> && !is_data;
+  [[no_unique_address]] F f_;
+  [[no_unique_address]] Given given_;
+  [[no_unique_address]] std::conditional_t<is_constant, none_t, detail::shared_plans> plans_{};
+
+  template <class G, class... X>
+  using pattern_of_kinds = detail::pattern_maker<G, OfGradient, How, Given, detail::static_kind_of<X>...>;
+  template <class G, class X, class... R>
+  using static_plan_of = detail::static_plan<pattern_of_kinds<G, X, R...>, How>;
+  template <class G>
+  static constexpr bool require_constant() {
+    constexpr bool fits = std::is_empty_v<G> && !is_data;
+    static_assert(fits, "varve: sparse_jacobian: on arrays the function, and the function that returns a pattern, must "
+                        "capture nothing; pass values as arguments or through closure(f, captured...)");
+    return fits;
+  }
+
+  template <class P, class V>
+  static constexpr sparse_matrix<V, P> matrix_of(P const& pattern, V const& values) {
+    return {pattern, values};
+  }
+  /// Calls `call(f, x, rest...)` with open captures and views.
+  template <class Call, class X, class... R>
+  constexpr auto opened(Call const& call, X const& x, R const&... rest) const {
+    if constexpr (detail::memory_ref<X>) return opened(call, detail::viewed(x), rest...);
+    else
+      return detail::with_open_captures(f_, [&](auto const& g, auto const&... r) { return call(g, x, r...); }, rest...);
+  }
+  template <class Give, class X, class... R>
+  constexpr auto run(Give const& give, X const& x, R const&... rest) const {
+    return opened(
+        [&]<class V>(auto const& g, V const& v, auto const&... r) {
+          if constexpr (!detail::can_have_pattern<V>()) {
+            return none; // instantiate nothing more after the message
+          } else {
+            detail::needs_real_tree("sparse_jacobian", v);
+            if constexpr (std::is_same_v<V, tensor>) return on_tensors(give, g, v, r...);
+            else if constexpr (traced_value<V>) return on_traced(give, g, v, r...);
+            else return on_arrays(give, g, v, r...);
+          }
+        },
+        x, rest...);
+  }
+  template <class Give, class X, class... R>
+  constexpr auto planned(Give const& give, X const& x, R const&... rest) const {
+    return opened(
+        [&]<class V>(auto const& g, V const& v, auto const&... r) {
+          if constexpr (!detail::can_have_pattern<V>()) {
+            return give(pattern_view{}, 0);
+          } else if constexpr (std::is_same_v<V, tensor>) {
+            auto const p = tensor_plan(g, v, r...);
+            return give(p->pattern, p->c.colors.colors);
+          } else if constexpr (traced_value<V>) {
+            auto const p = traced_plan<How>(g, v, r...);
+            return give(p.pattern, p.c.colors.colors);
+          } else if constexpr (require_constant<std::remove_cvref_t<decltype(g)>>()) {
+            using P = static_plan_of<std::remove_cvref_t<decltype(g)>, V, std::remove_cvref_t<decltype(r)>...>;
+            return give(P::frozen.pattern, P::colors);
+          } else {
+            return give(pattern_view{}, 0);
+          }
+        },
+        x, rest...);
+  }
+
+  // --- arrays: the plan is a constant
+  template <class Give, class G, class X, class... R>
+  static constexpr auto on_arrays(Give const& give, G const& g, X const& x, R const&... rest) {
+    if constexpr (!require_constant<G>()) {
+      return none;
+    } else {
+      using P = static_plan_of<G, X, R...>;
+      auto const f = detail::differentiated<OfGradient>(g);
+      if constexpr (P::by_rows) {
+        using type = decltype(type_fact(f(x, rest...)));
+        using T = type_of<static_cast<dtype>(type::to_dims()[0].number())>;
+        return give(detail::constant_pattern<P>{},
+                    detail::entries_of<P>(
+                        detail::compressed_by_rows(f, [](auto const&) { return P::template seeds<T>; }, x, rest...)));
+      } else {
+        using T = type_of<static_cast<dtype>(decltype(type_fact(x))::to_dims()[0].number())>;
+        return give(detail::constant_pattern<P>{},
+                    detail::entries_of<P>(detail::compressed_by_columns(f, P::template seeds<T>, x, rest...)));
+      }
+    }
+  }
+
+  // --- traced values: the plan is made while the compiler traces
+  template <sparse_compression Way, class G, class X, class... R>
+  constexpr detail::sparse_plan traced_plan(G const& g, X const& x, R const&... rest) const {
+    auto const f = detail::differentiated<OfGradient>(g);
+    if constexpr (is_data) return {{given_, {}}, Way};
+    else if constexpr (!is_none<Given>) return {{sparsity_pattern(static_cast<pattern_view>(given_())), {}}, Way};
+    else
+      return {
+          detail::found_in_trace<OfGradient, How>(detail::trace_of_all(x, rest...), f, meta_of(x), meta_of(rest)...),
+          Way};
+  }
+  template <class Give, class G, class X, class... R>
+  constexpr auto on_traced(Give const& give, G const& g, X const& x, R const&... rest) const {
+    static_assert(How != sparse_compression::substitution,
+                  "varve: sparse_hessian: by_substitution has no place in a trace of the compiler (fuse, trace); leave "
+                  "it out there");
+    auto const f = detail::differentiated<OfGradient>(g);
+    auto const seeds_of = [&](detail::sparse_plan const& plan, auto const& like) {
+      list<double> const all = plan.c.seeds();
+      auto const n = static_cast<index_t>(plan.c.colors.of.size());
+      return to(detail::table_beside(x, dims{plan.c.colors.colors, n}, all.data()), type_fact(like));
+    };
+    auto const by_rows = [&](detail::sparse_plan const& plan) {
+      return detail::entries_of(
+          detail::compressed_by_rows(f, [&](auto const& y) { return seeds_of(plan, y); }, x, rest...), plan.c);
+    };
+    auto const by_columns = [&](detail::sparse_plan const& plan) {
+      return detail::entries_of(detail::compressed_by_columns(f, seeds_of(plan, x), x, rest...), plan.c);
+    };
+    if constexpr (How == sparse_compression::rows) {
+      auto const plan = traced_plan<How>(g, x, rest...);
+      return give(plan.pattern, by_rows(plan));
+    } else if constexpr (How == sparse_compression::fewest) {
+      auto const plan = traced_plan<How>(g, x, rest...);
+      using by_column = decltype(by_columns(plan));
+      if constexpr (std::is_same_v<by_column, decltype(by_rows(plan))>) {
+        return give(plan.pattern, plan.c.by_rows() ? by_rows(plan) : by_columns(plan));
+      } else { // seen through a transform as another type
+        auto const other = traced_plan<sparse_compression::columns>(g, x, rest...);
+        return give(other.pattern, by_columns(other));
+      }
+    } else {
+      auto const plan = traced_plan<How>(g, x, rest...);
+      return give(plan.pattern, by_columns(plan));
+    }
+  }
+
+  // --- tensors: plans are kept
+  detail::plan_cache* kept_plans() const {
+    if constexpr (is_constant) {
+      static detail::plan_cache of_this_type;
+      return &of_this_type;
+    } else {
+      return plans_.get();
+    }
+  }
+  template <class G, class T, class... R>
+  std::shared_ptr<detail::sparse_plan const> tensor_plan(G const& g, T const& x, R const&... rest) const {
+    detail::plan_cache* const kept = kept_plans();
+    detail::plan_key key;
+    key.add({x.dtype(), x.sizes().as_numbers(), false});
+    boxed_args const others = detail::tensors_among(rest...);
+    for (auto const& t : others) key.add(t);
+    if (auto plan = kept ? kept->find(key) : nullptr) return plan;
+    auto const f = detail::differentiated<OfGradient>(g);
+    std::vector<T> read;
+    detail::found_pattern found;
+    if constexpr (is_data) found.pattern = given_;
+    else if constexpr (!is_none<Given>) found.pattern = sparsity_pattern(static_cast<pattern_view>(given_()));
+    else if constexpr (How == sparse_compression::rows) found = detail::tensor_pattern_by_rows(read, f, x, rest...);
+    else found = detail::tensor_pattern(read, f, x, rest...);
+    if constexpr (OfGradient && is_none<Given>) found = detail::with_mirror_images(found);
+    if (index_t const n = x.numel(); n != found.pattern.columns)
+      refuse::shapes_do_not_match("sparse_jacobian (the pattern's columns and the elements of x)",
+                                  dims{found.pattern.columns}, dims{n});
+    auto plan = std::make_shared<detail::sparse_plan const>(static_cast<detail::found_pattern&&>(found), How);
+    if (kept) kept->add(key, read, plan);
+    return plan;
+  }
+  template <class Give, class G, class T, class... R>
+  auto on_tensors(Give const& give, G const& g, T const& x, R const&... rest) const {
+    auto const plan = tensor_plan(g, x, rest...);
+    auto const f = detail::differentiated<OfGradient>(g);
+    detail::shared_pattern const pattern{{plan, &plan->pattern}};
+    if (plan->pattern.count() == 0) return give(pattern, T::empty({0}, result_type(*plan, x)));
+    auto const seeds = [&](T const& like) {
+      list<double> const all = plan->c.seeds();
+      auto const n = static_cast<index_t>(plan->c.colors.of.size());
+      return T(to(detail::table_beside(x, dims{plan->c.colors.colors, n}, all.data()), like.dtype()));
+    };
+    if constexpr (How == sparse_compression::rows) {
+      return give(pattern, T(entries(*plan, detail::compressed_by_rows(f, seeds, x, rest...))));
+    } else if constexpr (How == sparse_compression::fewest) {
+      if (plan->c.by_rows()) return give(pattern, T(entries(*plan, detail::compressed_by_rows(f, seeds, x, rest...))));
+    }
+    if constexpr (How != sparse_compression::rows)
+      return give(pattern, T(entries(*plan, detail::compressed_by_columns(f, seeds(x), x, rest...))));
+  }
+  template <class T>
+  static dtype result_type(detail::sparse_plan const& plan, T const& x) {
+    return is_none<Given> ? plan.result.type : x.dtype();
+  }
+  /// Reads the entries, and refuses a given pattern that does not fit the result.
+  template <class T>
+  static T entries(detail::sparse_plan const& plan, T const& compressed) {
+    index_t const n = plan.c.by_rows() ? plan.pattern.columns : plan.pattern.rows;
+    if (index_t const have = compressed.numel(); have != n * plan.c.colors.colors)
+      refuse::shapes_do_not_match("sparse_jacobian (the pattern's rows and the elements of the result)", dims{n},
+                                  dims{have / plan.c.colors.colors});
+    return detail::entries_of(compressed, plan.c);
+  }
+};
+
+/// Returns the Jacobian of f as a sparse matrix: `auto const jacobian = sparse_jacobian(f); auto const j = jacobian(x,
+/// rest...)`. A row is an element of the result, a column an element of x, both in row-major order. `j.values` are the
+/// entries in CSR order of `j.pattern()`; `jacobian.values(x)` returns them alone, for use under `vmap`, `grad`,
+/// `compile` and `fuse`.
+///
+/// The pattern (`sparsity`) is found and colored once for each set of shapes, dtypes and elements of integer tensors;
+/// copies of the object share it. Columns of one color are computed by one forward pass, or rows of one color by one
+/// reverse pass, whichever need fewer; `by_columns` and `by_rows` choose. All passes run at once by `vmap`. For arrays
+/// all of this happens in the compiler, and f must capture nothing.
+///
+/// If a tensor that f captures is replaced by another one, make a new object; integers that were written into are
+/// noticed.
+///
+/// Errors: those of `sparsity`, `jvp` and `vjp`; `value_error` for more than one result.
+///
+/// Anchors: `jacfwd`, `jacrev` of sparsejac (JAX), `sparse_jac_for` of CppAD, SparseDiffTools.jl.
+template <sparse_compression How = sparse_compression::fewest, class F>
+constexpr auto sparse_jacobian(F f, compressed_by<How> = {}) {
+  return sparse_derivative<F, false, How>(f);
+}
+/// Returns the Jacobian by a pattern of yours: a `sparsity_pattern`, or for arrays a function object without captures
+/// that returns one. Entries that the pattern does not have are lost, and corrupt others. Throws `shape_error` for
+/// patterns of another size.
+template <class P, sparse_compression How = sparse_compression::fewest, class F>
+  requires(std::is_same_v<P, sparsity_pattern> || requires(P p) { static_cast<pattern_view>(p()); })
+constexpr auto sparse_jacobian(F f, P pattern, compressed_by<How> = {}) {
+  return sparse_derivative<F, false, How, P>(f, pattern);
+}
+
+/// Returns the Hessian of a function with a scalar result as a sparse matrix: `sparse_hessian(f)(x, rest...)`. It has
+/// both mirror images of each entry. Products of the Hessian with seed vectors are computed by forward over reverse
+/// mode, one for each color of a star coloring, or of an acyclic coloring (`by_substitution`). The Hessian is assumed
+/// to be symmetric; a derivative of your own that makes it asymmetric gives wrong entries. Everything else is as for
+/// `sparse_jacobian`.
+template <sparse_compression How = sparse_compression::star, class F>
+constexpr auto sparse_hessian(F f, compressed_by<How> = {}) {
+  return sparse_derivative<F, true, How>(f);
+}
+/// Returns the Hessian by a pattern of yours, which must be symmetric.
+template <class P, sparse_compression How = sparse_compression::star, class F>
+  requires(std::is_same_v<P, sparsity_pattern> || requires(P p) { static_cast<pattern_view>(p()); })
+constexpr auto sparse_hessian(F f, P pattern, compressed_by<How> = {}) {
+  return sparse_derivative<F, true, How, P>(f, pattern);
+}
+
+} // namespace varve

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <varve/autograd/backward.hpp>
+#include <varve/compile/compile.hpp>
+#include <varve/sparse.hpp>
+#include <varve/varve.hpp>
+
+#include <functional>
+#include <random>
+#include <thread>
+#include <varve_test.hpp>
+
+namespace vv = varve;
+using vv::array, vv::sparsity_pattern, vv::tensor;
+
+namespace {
+using function = std::function<tensor(tensor const&)>;
+tensor row(vv::index_t n, double from = 0.3) { return vv::arange(n, vv::dtype::float64) * 0.1 + from; }
+bool close(tensor const& a, tensor const& b, double by = 1e-10) {
+  if (!(a.sizes() == b.sizes())) return false;
+  tensor const d = vv::reshape(vv::abs(vv::to(a, vv::dtype::float64) - vv::to(b, vv::dtype::float64)), {a.numel()});
+  for (double const v : d.to_vector<double>())
+    if (!(v <= by)) return false;
+  return true;
+}
+tensor dense(function const& f, tensor const& x) {
+  tensor const j = vv::jacfwd(f)(x);
+  return vv::reshape(j, {j.numel() / (x.numel() ? x.numel() : 1), x.numel()});
+}
+
+constexpr auto bratu = [](auto const& x) { // u'' + e^u, with 0 at the ends
+  auto const n = vv::shape_of(x);
+  auto const left = vv::slice_backward(vv::slice(x, vv::axis<0>, vv::range<0, -1>), n, vv::ints<0, 1, 8, 1>{});
+  auto const right = vv::slice_backward(vv::slice(x, vv::axis<0>, vv::range<1, vv::end>), n, vv::ints<0, 0, 7, 1>{});
+  return left - 2.0 * x + right + 0.1 * vv::exp(x);
+};
+constexpr auto rosenbrock = [](auto const& x) {
+  auto const a = vv::slice(x, vv::axis<0>, vv::range<0, -1>), b = vv::slice(x, vv::axis<0>, vv::range<1, vv::end>);
+  return vv::sum(100.0 * vv::square(b - a * a) + vv::square(1.0 - a));
+};
+tensor laplace(tensor const& x) { // [n, n], zeros around
+  tensor const p = vv::pad(x, vv::dims{1, 1, 1, 1});
+  auto const part = [&](vv::index_t i, vv::index_t j) {
+    return vv::slice(vv::slice(p, 0, i, i + x.size(0)), 1, j, j + x.size(1));
+  };
+  return part(0, 1) + part(2, 1) + part(1, 0) + part(1, 2) - 4.0 * x + vv::sin(x);
+}
+tensor arrow(tensor const& x) { // the first element and one more in each result; the first result reads all
+  tensor const head = vv::slice(x, 0, 0, 1);
+  return vv::cat(std::tuple(vv::reshape(vv::sum(x * x), {1}), vv::slice(x, 0, 1, x.size(0)) * head), 0);
+}
+} // namespace
+
+constexpr array<double, 8> at{0.1, 0.4, -0.2, 0.3, 0.9, -0.7, 0.2, 0.5};
+constexpr auto jacobian_at = vv::sparse_jacobian(bratu)(at);
+static_assert(jacobian_at.pattern() == sparsity_pattern::banded(8, 8, 1, 1).view());
+static_assert(vv::sparse_jacobian(bratu).passes(at) == 3);
+static_assert(jacobian_at.to_dense()(3, 2) == 1 && jacobian_at.to_dense()(3, 5) == 0);
+constexpr auto hessian_at = vv::sparse_hessian(rosenbrock)(at);
+static_assert(hessian_at.count() == 22 && vv::sparse_hessian(rosenbrock).passes(at) == 3);
+static_assert(vv::sparse_hessian(rosenbrock, vv::by_substitution).passes(at) == 2);
+
+TEST_CASE("sparse_jacobian: arrays", "[sparse]") {
+  auto const j = vv::sparse_jacobian(bratu)(at).to_dense();
+  auto const rows = vv::sparse_jacobian(bratu, vv::by_rows)(at).to_dense();
+  auto const h = vv::sparse_hessian(rosenbrock)(at).to_dense();
+  auto const s = vv::sparse_hessian(rosenbrock, vv::by_substitution)(at).to_dense();
+  auto const jd = vv::jacfwd(bratu)(at);
+  auto const hd = vv::hessian(rosenbrock)(at);
+  for (int k = 0; k < 64; ++k) {
+    CHECK(j.data[k] == Approx(jd.data[k]));
+    CHECK(rows.data[k] == Approx(jd.data[k]));
+    CHECK(h.data[k] == Approx(hd.data[k]));
+    CHECK(s.data[k] == Approx(hd.data[k]).margin(1e-9));
+  }
+}
+
+TEST_CASE("sparse_jacobian: equals the dense one", "[sparse]") {
+  std::mt19937 draw(3);
+  std::vector<std::int64_t> from, to;
+  for (int k = 0; k < 60; ++k) from.push_back(draw() % 60), to.push_back(draw() % 60);
+  tensor const i(from), k(to);
+  struct {
+    function f;
+    tensor x;
+    int most;
+  } const all[] = {
+      {[](tensor const& x) { return bratu(x); }, row(8), 3},
+      {[](tensor const& x) { return laplace(x); }, vv::reshape(row(36), {6, 6}), 7},
+      {arrow, row(9), 9},
+      {[=](tensor const& x) { return vv::sin(vv::index_select(x, 0, i)) * vv::index_select(x, 0, k); }, row(60), 8},
+      {[](tensor const& x) { return vv::sum(x * x, 0); }, vv::reshape(row(12), {4, 3}), 4},
+      {[](tensor const& x) { return vv::sum(x * x); }, row(5), 1},
+      {[](tensor const& x) { return x * 2.0; }, tensor(1.5), 1},
+      {[](tensor const& x) { return vv::zeros_like(x); }, row(4), 0},
+      {[](tensor const& x) { return vv::detach(x) * x; }, row(4), 1},
+      {[](tensor const& x) { return x * x; }, vv::zeros({0}, vv::dtype::float64), 0},
+  };
+  for (auto const& t : all) {
+    tensor const d = dense(t.f, t.x);
+    auto const j = vv::sparse_jacobian(t.f);
+    CHECK(close(j(t.x).to_dense(), d));
+    CHECK(close(vv::sparse_jacobian(t.f, vv::by_columns)(t.x).to_dense(), d));
+    CHECK(close(vv::sparse_jacobian(t.f, vv::by_rows)(t.x).to_dense(), d));
+    CHECK(j.passes(t.x) <= t.most);
+    CHECK(j(t.x).pattern().count() == j.pattern(t.x).count());
+  }
+}
+
+TEST_CASE("sparse_hessian: equals the dense one", "[sparse]") {
+  tensor const edges_from{0L, 1L, 2L, 3L, 4L, 0L, 2L}, edges_to{1L, 2L, 3L, 4L, 5L, 3L, 5L};
+  auto const poses = [=](tensor const& x) { // positions in the plane, springs between them
+    tensor const d = vv::index_select(x, 0, edges_to) - vv::index_select(x, 0, edges_from);
+    return vv::sum(vv::square(vv::sqrt(vv::sum(d * d, 1) + 0.1) - 1.0));
+  };
+  struct {
+    function f;
+    tensor x;
+  } const all[] = {
+      {[](tensor const& x) { return rosenbrock(x); }, row(7)},
+      {[](tensor const& x) { return vv::sum(vv::square(laplace(x))); }, vv::reshape(row(16), {4, 4})},
+      {[](tensor const& x) { return vv::sum(arrow(x) * arrow(x)); }, row(6)},
+      {poses, vv::reshape(vv::sin(row(12) * 7.0), {6, 2})},
+      {[](tensor const& x) { return vv::sum(x); }, row(3)},
+      {[](tensor const& x) { return x * x * x; }, tensor(2.0)},
+      {[](tensor const& x) { return vv::sum(vv::exp(x)); }, row(5)},
+  };
+  for (auto const& t : all) {
+    tensor const h = vv::reshape(vv::hessian(t.f)(t.x), {t.x.numel(), t.x.numel()});
+    CHECK(close(vv::sparse_hessian(t.f)(t.x).to_dense(), h, 1e-9));
+    CHECK(close(vv::sparse_hessian(t.f, vv::by_substitution)(t.x).to_dense(), h, 1e-8));
+  }
+  CHECK(vv::sparse_hessian([](tensor const& x) { return vv::sum(vv::exp(x)); }).passes(row(5)) == 1);
+}
+
+TEST_CASE("sparse_jacobian: dtypes, layouts", "[sparse]") {
+  auto const f = [](tensor const& x) { return bratu(x); };
+  for (auto const t : {vv::dtype::float32, vv::dtype::float64}) {
+    tensor const j = vv::sparse_jacobian(f)(vv::to(row(8), t)).values;
+    CHECK(j.dtype() == t);
+    CHECK(j.numel() == 22);
+  }
+  tensor const wide = vv::reshape(row(16), {8, 2});
+  tensor const strided = vv::select(wide, 1, 1);
+  CHECK(close(vv::sparse_jacobian(f)(strided).to_dense(), dense(f, vv::contiguous(strided))));
+  auto const narrows = [](tensor const& x) { return vv::to(x, vv::dtype::float32) * 2.0; };
+  CHECK(vv::sparse_jacobian(narrows)(row(3)).values.dtype() == vv::dtype::float32);
+}
+
+TEST_CASE("sparse_jacobian: under transforms and in programs", "[sparse]") {
+  auto const f = [](tensor const& x) { return bratu(x); };
+  auto const j = vv::sparse_jacobian(f);
+  tensor const many = vv::reshape(row(24), {3, 8});
+  auto const values = [&](tensor const& x) { return j.values(x); };
+  tensor const each = vv::vmap(values)(many);
+  for (int k = 0; k < 3; ++k) CHECK(close(vv::select(each, 0, k), j.values(vv::select(many, 0, k))));
+  CHECK(close(vv::compile(values)(row(8)), j.values(row(8))));
+  auto const norm = [&](tensor const& x) { return vv::sum(vv::square(j.values(x))); };
+  auto const norm_of_dense = [&](tensor const& x) { return vv::sum(vv::square(vv::jacfwd(f)(x))); };
+  CHECK(close(vv::grad(norm)(row(8)), vv::grad(norm_of_dense)(row(8))));
+  CHECK(close(vv::jvp(norm, std::tuple(row(8)), std::tuple(row(8))).second,
+              vv::jvp(norm_of_dense, std::tuple(row(8)), std::tuple(row(8))).second));
+  CHECK(close(vv::interpret(vv::make_fx(values)(row(8)), vv::boxed_args(row(8, 0.7)))[0], j.values(row(8, 0.7))));
+  tensor x = row(8);
+  x.requires_grad_();
+  vv::sum(vv::square(j.values(x))).backward();
+  CHECK(close(x.grad(), vv::grad(norm_of_dense)(row(8))));
+  CHECK(close(vv::vmap(vv::grad(norm))(many), vv::vmap(vv::grad(norm_of_dense))(many)));
+  auto const fresh =
+      vv::sparse_jacobian([c = 2.0](tensor const& v) { return bratu(v) * c; }); // the plan is made inside
+  CHECK(close(vv::vmap([&](tensor const& v) { return fresh.values(v); })(many), 2.0 * each));
+}
+
+TEST_CASE("sparse_jacobian: fused", "[sparse]") {
+  auto const h = vv::fuse([](auto const& x) { return vv::sparse_hessian(rosenbrock).values(x); });
+  auto const j = vv::fuse([](auto const& x) { return vv::sparse_jacobian(bratu).values(x); });
+  auto const a = h(at), b = vv::sparse_hessian(rosenbrock).values(at);
+  for (int k = 0; k < 22; ++k) CHECK(a.data[k] == Approx(b.data[k]));
+  auto const c = j(at), d = vv::sparse_jacobian(bratu).values(at);
+  for (int k = 0; k < 22; ++k) CHECK(c.data[k] == Approx(d.data[k]));
+}
+
+TEST_CASE("sparse_jacobian: plans are kept, and made again where they do not fit", "[sparse]") {
+  int runs = 0;
+  tensor index{1L, 0L, 2L};
+  auto const f = [&](tensor const& x) { return ++runs, vv::index_select(x, 0, index) * x; };
+  auto const j = vv::sparse_jacobian(f);
+  (void)j(row(3));
+  int const first = runs;
+  auto const copy = j;
+  (void)copy(row(3, 0.9));
+  CHECK(runs == first + 1); // the derivative alone
+  vv::copy_(index, tensor{2L, 2L, 0L});
+  CHECK(close(j(row(3)).to_dense(), dense([&](tensor const& x) { return f(x); }, row(3))));
+  auto const by = [](tensor const& x, tensor const& at) { return vv::index_select(x, 0, at); };
+  auto const k = vv::sparse_jacobian(by);
+  CHECK(to_string(k(row(3), tensor{0L, 2L}).pattern()) == "x..\n..x\n");
+  CHECK(to_string(k(row(3), tensor{1L, 1L}).pattern()) == ".x.\n.x.\n");
+  CHECK(to_string(k(row(4), tensor{1L, 1L}).pattern()) == ".x..\n.x..\n");
+}
+
+TEST_CASE("sparse_jacobian: a given pattern", "[sparse]") {
+  auto const f = [](tensor const& x) { return bratu(x); };
+  auto const j = vv::sparse_jacobian(f, sparsity_pattern::banded(8, 8, 1, 1));
+  CHECK(close(j(row(8)).to_dense(), dense(f, row(8))));
+  CHECK_THROWS_AS(vv::sparse_jacobian(f, sparsity_pattern::banded(8, 7, 1, 1))(row(8)), vv::shape_error);
+  CHECK_THROWS_AS(vv::sparse_jacobian(f, sparsity_pattern::banded(9, 8, 1, 1))(row(8)), vv::shape_error);
+  constexpr auto band = [] { return sparsity_pattern::banded(8, 8, 1, 1); };
+  auto const a = vv::sparse_jacobian(bratu, band)(at);
+  auto const b = vv::sparse_jacobian(bratu)(at);
+  for (int k = 0; k < 22; ++k) CHECK(a.values.data[k] == b.values.data[k]);
+  CHECK(close(vv::sparse_jacobian(f, band)(row(8)).to_dense(), dense(f, row(8))));
+  auto const g = [](tensor const& x) { return rosenbrock(x); };
+  CHECK(close(vv::sparse_hessian(g, sparsity_pattern::banded(5, 5, 1, 1))(row(5)).to_dense(), vv::hessian(g)(row(5)),
+              1e-9));
+  CHECK_THROWS_WITH(vv::sparse_hessian(g, sparsity_pattern::banded(5, 5, 1, 0))(row(5)),
+                    ContainsText("symmetric matrix"));
+}
+
+TEST_CASE("sparse_jacobian: captures of a closure, and views of memory", "[sparse]") {
+  constexpr auto scaled = [](auto const& x, auto const& by) { return bratu(x) * by; };
+  auto const a = vv::sparse_jacobian(vv::closure(scaled, 2.0)).values(at), b = vv::sparse_jacobian(bratu).values(at);
+  for (int k = 0; k < 22; ++k) CHECK(a.data[k] == Approx(2 * b.data[k]));
+  auto const c = vv::sparse_jacobian(scaled).values(at, at);
+  CHECK(c.data[0] == Approx(b.data[0] * at.data[0]));
+  CHECK(close(vv::sparse_jacobian(vv::closure(scaled, row(8))).values(row(8)),
+              vv::sparse_jacobian(scaled).values(row(8), row(8))));
+}
+
+TEST_CASE("sparse_jacobian: one object in several threads", "[sparse][tls]") {
+  auto const j = vv::sparse_jacobian([c = 1.0](tensor const& x) { return bratu(x) * c; });
+  bool ok[4]{};
+  std::vector<std::thread> all;
+  for (int k = 0; k < 4; ++k)
+    all.emplace_back([&, k] { ok[k] = close(j.values(row(8, k)), vv::sparse_jacobian(bratu).values(row(8, k))); });
+  for (auto& t : all) t.join();
+  for (bool const b : ok) CHECK(b);
+}
