@@ -5,6 +5,7 @@
 #pragma GCC diagnostic ignored "-Wshadow"
 #pragma GCC diagnostic ignored "-Wsign-conversion"
 
+#include <varve/autograd/backward.hpp>
 #include <varve/sparse/sparse_jacobian.hpp>
 
 /// @file

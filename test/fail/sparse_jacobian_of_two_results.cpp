@@ -5,7 +5,7 @@
 namespace vv = varve;
 
 constexpr auto square = [](auto const& v) { return v * v; };
-constexpr auto a = vv::sparsity(square)(2.0);
+constexpr auto a = vv::sparsity(square, vv::spec<double>);
 #ifdef FAIL
 constexpr auto two = [](auto const& v) { return std::pair(v, v * v); };
 auto b = vv::sparsity(two)(2.0);

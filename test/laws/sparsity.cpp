@@ -7,8 +7,8 @@
 #include <set>
 #include <varve_test.hpp>
 
-// The pattern of every operator covers what is not 0 in its dense Jacobian, at several points. Where it is not tight,
-// the operator stands in a list.
+// The pattern of every operator covers what is not 0 in its dense Jacobian, at several points. Operators for which it
+// has more entries are listed below.
 
 using namespace law;
 
@@ -59,9 +59,13 @@ TEST_CASE("all operators: the pattern covers the Jacobian", "[laws][sparse]") {
       ++samples;
     }
   });
+  // Derivatives of these are 0 at some values and not at others, or everywhere although they are computed; conv2d may
+  // multiply weights by zeros with which it padded.
+  for (char const* name :
+       {"amax", "amin", "clamp", "conv2d", "copysign", "log_softmax", "maximum", "minimum", "sign", "softmax"})
+    loose.erase(name);
   std::string names;
   for (auto const& n : loose) names += n + " ";
-  INFO("loose: " << names << "of " << samples << " samples");
   CHECK(samples > 100);
   CHECK(names == "");
 }

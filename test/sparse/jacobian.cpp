@@ -142,6 +142,12 @@ TEST_CASE("sparse_jacobian: dtypes, layouts", "[sparse]") {
   tensor const wide = vv::reshape(row(16), {8, 2});
   tensor const strided = vv::select(wide, 1, 1);
   CHECK(close(vv::sparse_jacobian(f)(strided).to_dense(), dense(f, vv::contiguous(strided))));
+  for (auto const t : {vv::dtype::float16, vv::dtype::bfloat16}) {
+    auto const twice = [](tensor const& x) { return x * x; };
+    tensor const j = vv::sparse_jacobian(twice)(vv::to(tensor{1.0f, 2.0f}, t)).values;
+    CHECK(j.dtype() == t);
+    CHECK(vv::to(j, vv::dtype::float32).to_vector<float>() == std::vector<float>{2, 4});
+  }
   auto const narrows = [](tensor const& x) { return vv::to(x, vv::dtype::float32) * 2.0; };
   CHECK(vv::sparse_jacobian(narrows)(row(3)).values.dtype() == vv::dtype::float32);
 }
@@ -175,6 +181,17 @@ TEST_CASE("sparse_jacobian: fused", "[sparse]") {
   auto const j = vv::fuse([](auto const& x) { return vv::sparse_jacobian(bratu).values(x); });
   auto const a = h(at), b = vv::sparse_hessian(rosenbrock).values(at);
   for (int k = 0; k < 22; ++k) CHECK(a.data[k] == Approx(b.data[k]));
+  constexpr array<double, 2, 8> many{0.1, 0.4, -0.2, 0.3, 0.9, -0.7, 0.2, 0.5, 1, 2, 3, 4, 5, 6, 7, 8};
+  constexpr auto values = [](auto const& x) { return vv::sparse_hessian(rosenbrock).values(x); };
+  constexpr auto by_hand = vv::vmap(values)(many);
+  auto const batch = vv::fuse(vv::vmap(values))(many);
+  for (int k = 0; k < 44; ++k) CHECK(batch.data[k] == Approx(by_hand.data[k]));
+  for (int k = 0; k < 22; ++k) CHECK(by_hand.data[k] == Approx(b.data[k]));
+  constexpr auto norm = [](auto const& x) { return vv::sum(vv::square(vv::sparse_jacobian(bratu).values(x))); };
+  constexpr auto norm_of_dense = [](auto const& x) { return vv::sum(vv::square(vv::jacfwd(bratu)(x))); };
+  auto const g = vv::fuse(vv::grad(norm))(at), g2 = vv::grad(norm)(at), g3 = vv::grad(norm_of_dense)(at);
+  for (int k = 0; k < 8; ++k) CHECK(g.data[k] == Approx(g3.data[k]).margin(1e-12));
+  for (int k = 0; k < 8; ++k) CHECK(g2.data[k] == Approx(g3.data[k]).margin(1e-12));
   auto const c = j(at), d = vv::sparse_jacobian(bratu).values(at);
   for (int k = 0; k < 22; ++k) CHECK(c.data[k] == Approx(d.data[k]));
 }
@@ -196,6 +213,9 @@ TEST_CASE("sparse_jacobian: plans are kept, and made again where they do not fit
   CHECK(to_string(k(row(3), tensor{0L, 2L}).pattern()) == "x..\n..x\n");
   CHECK(to_string(k(row(3), tensor{1L, 1L}).pattern()) == ".x.\n.x.\n");
   CHECK(to_string(k(row(4), tensor{1L, 1L}).pattern()) == ".x..\n.x..\n");
+  auto const shifted = vv::sparse_jacobian([](tensor const& x, int by) { return vv::slice(x, 0, by, by + 2); });
+  CHECK(to_string(shifted(row(4), 0).pattern()) == "x...\n.x..\n");
+  CHECK(to_string(shifted(row(4), 2).pattern()) == "..x.\n...x\n");
 }
 
 TEST_CASE("sparse_jacobian: a given pattern", "[sparse]") {
@@ -234,4 +254,19 @@ TEST_CASE("sparse_jacobian: one object in several threads", "[sparse][tls]") {
     all.emplace_back([&, k] { ok[k] = close(j.values(row(8, k)), vv::sparse_jacobian(bratu).values(row(8, k))); });
   for (auto& t : all) t.join();
   for (bool const b : ok) CHECK(b);
+}
+
+TEST_CASE("sparse_jacobian: the compressed matrix, and where entries are in it", "[sparse]") {
+  auto const j = vv::sparse_jacobian([](tensor const& x) { return bratu(x); });
+  tensor const c = j.compressed(row(8));
+  CHECK(c.sizes() == vv::dims{3, 8});
+  tensor const at_flat(j.positions(row(8)));
+  CHECK(close(vv::index_select(vv::reshape(c, {24}), 0, at_flat), j.values(row(8))));
+  constexpr auto h = vv::sparse_hessian(rosenbrock).compressed(at);
+  static_assert(std::is_same_v<decltype(h), array<double, 3, 8> const>);
+  auto const fused = vv::fuse([](auto const& x) { return vv::sparse_hessian(rosenbrock).compressed(x); })(at);
+  for (int k = 0; k < 24; ++k) CHECK(fused.data[k] == Approx(h.data[k]));
+  CHECK(vv::sparse_hessian(rosenbrock).positions(at).size() == 22);
+  CHECK_THROWS_WITH(vv::sparse_hessian(rosenbrock, vv::by_substitution).positions(at), ContainsText("by substitution"));
+  CHECK(vv::sparse_jacobian([](tensor const& x) { return vv::zeros_like(x); }).compressed(row(4)).numel() == 0);
 }

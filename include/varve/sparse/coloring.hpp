@@ -50,9 +50,9 @@ struct symmetric_graph {
 /// Vertices in buckets of their degree, as doubly linked lists.
 class degree_buckets {
 public:
-  constexpr degree_buckets(list<int> degrees, int greatest)
-      : degree_(static_cast<list<int>&&>(degrees)), first_(static_cast<std::size_t>(greatest) + 1, -1),
-        next_(degree_.size(), -1), before_(degree_.size(), -1) {
+  constexpr degree_buckets(list<int> const& degrees, int greatest)
+      : degree_(degrees), first_(static_cast<std::size_t>(greatest) + 1, -1), next_(degree_.size(), -1),
+        before_(degree_.size(), -1) {
     for (int v = static_cast<int>(degree_.size()); v-- > 0;) link(v);
   }
   constexpr int take_least() {
@@ -153,9 +153,11 @@ constexpr void require_symmetric(pattern_view const& p) {
 constexpr coloring color_columns(pattern_view const& p, coloring_order order = coloring_order::smallest_last) {
   sparsity_pattern const t = transposed(p);
   detail::column_graph const g{p, t.view()};
-  coloring r{list<int>(static_cast<std::size_t>(p.columns), -1), 0};
+  coloring r;
+  r.of.assign(static_cast<std::size_t>(p.columns), -1);
   detail::forbidden_colors colors;
-  for (int const v : detail::ordered(g, order)) {
+  list<int> const vertices = detail::ordered(g, order);
+  for (int const v : vertices) {
     if (!g.is_used(v)) continue;
     g.for_each_neighbor(v, [&](int w) { colors.forbid(r.of[w], v); });
     detail::give_color(r, v, colors.least(v));
@@ -164,7 +166,8 @@ constexpr coloring color_columns(pattern_view const& p, coloring_order order = c
 }
 /// Colors rows so that two rows of one color have no column in common.
 constexpr coloring color_rows(pattern_view const& p, coloring_order order = coloring_order::smallest_last) {
-  return color_columns(transposed(p), order);
+  sparsity_pattern const t = transposed(p);
+  return color_columns(t.view(), order);
 }
 
 namespace detail {
@@ -253,9 +256,11 @@ constexpr coloring star_coloring(pattern_view const& p, coloring_order order = c
   detail::symmetric_graph const g{p};
   detail::numbered_edges const edges(p);
   detail::two_colored_stars stars(edges);
-  coloring r{list<int>(static_cast<std::size_t>(p.rows), -1), 0};
+  coloring r;
+  r.of.assign(static_cast<std::size_t>(p.rows), -1);
   detail::forbidden_colors colors, once, twice; // of v; of its neighbors: met once, met twice
-  for (int const v : detail::ordered(g, order)) {
+  list<int> const vertices = detail::ordered(g, order);
+  for (int const v : vertices) {
     if (!g.is_used(v)) continue;
     edges.for_each_colored(v, r, [&](int w, int) {
       (once.is_forbidden(r.of[w], v) ? twice : once).forbid(r.of[w], v);
@@ -281,9 +286,11 @@ constexpr coloring acyclic_coloring(pattern_view const& p, coloring_order order 
   detail::symmetric_graph const g{p};
   detail::numbered_edges const edges(p);
   detail::two_colored_trees trees(edges.count());
-  coloring r{list<int>(static_cast<std::size_t>(p.rows), -1), 0};
+  coloring r;
+  r.of.assign(static_cast<std::size_t>(p.rows), -1);
   detail::forbidden_colors colors;
-  for (int const v : detail::ordered(g, order)) {
+  list<int> const vertices = detail::ordered(g, order);
+  for (int const v : vertices) {
     if (!g.is_used(v)) continue;
     edges.for_each_colored(v, r, [&](int w, int) { colors.forbid(r.of[w], v); });
     edges.for_each_colored(v, r, [&](int w, int) {

@@ -31,6 +31,13 @@ struct compression {
   list<index_t> order{};
 
   constexpr bool by_rows() const { return how == sparse_compression::rows; }
+  constexpr recovery_step& add_step() {
+    recovery_step const none;
+    steps.push_back(none);
+    return steps.back();
+  }
+  /// Returns the position of each entry, or null if entries are recovered step by step.
+  constexpr index_t const* positions() const { return order.empty() ? steps[0].read.data() : nullptr; }
   /// Returns the seed vectors [colors, n], with a 1 where an index has the color.
   constexpr list<double> seeds() const {
     std::size_t const n = colors.of.size();
@@ -42,52 +49,52 @@ struct compression {
   }
 };
 
-constexpr compression direct(sparse_compression how, coloring c, list<index_t> read) {
-  compression r{how, static_cast<coloring&&>(c), {}, {}};
-  r.steps.push_back({static_cast<list<index_t>&&>(read), {}});
-  return r;
-}
-constexpr compression compressed_columns(pattern_view const& p, coloring c) {
-  list<index_t> read;
+/// Plans that read every entry at once, in the order of the pattern.
+constexpr compression compressed_columns(pattern_view const& p, coloring const& c) {
+  compression plan{sparse_compression::columns, c, {}, {}};
+  list<index_t>& read = plan.add_step().read;
   for (int r = 0; r < p.rows; ++r)
     for (int const* k = p.begin(r); k != p.end(r); ++k) read.push_back(index_t{c.of[*k]} * p.rows + r);
-  return direct(sparse_compression::columns, static_cast<coloring&&>(c), static_cast<list<index_t>&&>(read));
+  return plan;
 }
-constexpr compression compressed_rows(pattern_view const& p, coloring c) {
-  list<index_t> read;
+constexpr compression compressed_rows(pattern_view const& p, coloring const& c) {
+  compression plan{sparse_compression::rows, c, {}, {}};
+  list<index_t>& read = plan.add_step().read;
   for (int r = 0; r < p.rows; ++r)
     for (int const* k = p.begin(r); k != p.end(r); ++k) read.push_back(index_t{c.of[r]} * p.columns + *k);
-  return direct(sparse_compression::rows, static_cast<coloring&&>(c), static_cast<list<index_t>&&>(read));
+  return plan;
 }
 /// Reads entry (i, j) in row i if no other column of j's color has an entry there, else in row j. Of a star coloring
 /// one of both holds.
-constexpr compression compressed_star(pattern_view const& p, coloring c) {
-  list<index_t> read;
-  list<int> count(static_cast<std::size_t>(c.colors) * 1, 0);
+constexpr compression compressed_star(pattern_view const& p, coloring const& c) {
+  compression plan{sparse_compression::star, c, {}, {}};
+  list<index_t>& read = plan.add_step().read;
+  list<int> count(static_cast<std::size_t>(c.colors), 0);
   for (int i = 0; i < p.rows; ++i) {
     for (int const* j = p.begin(i); j != p.end(i); ++j) ++count[c.of[*j]];
     for (int const* j = p.begin(i); j != p.end(i); ++j)
       read.push_back(count[c.of[*j]] == 1 ? index_t{c.of[*j]} * p.rows + i : index_t{c.of[i]} * p.rows + *j);
     for (int const* j = p.begin(i); j != p.end(i); ++j) count[c.of[*j]] = 0;
   }
-  return direct(sparse_compression::star, static_cast<coloring&&>(c), static_cast<list<index_t>&&>(read));
+  return plan;
 }
 
 /// Recovers a symmetric matrix from an acyclic coloring. Edges of two colors form trees. An edge at a leaf is read
 /// directly and subtracted at its other end, which may then be a leaf; each step removes all leaves.
 class substitution {
 public:
-  constexpr substitution(pattern_view const& p, coloring c) : p_(p), place_(static_cast<std::size_t>(p.count()), -1) {
-    r_.how = sparse_compression::substitution, r_.colors = static_cast<coloring&&>(c);
+  constexpr substitution(pattern_view const& p, coloring const& c)
+      : p_(p), place_(static_cast<std::size_t>(p.count()), -1) {
+    r_.how = sparse_compression::substitution, r_.colors = c;
     find_slots();
     list<int> leaves;
     for (int v = 0; v < p.rows; ++v)
       for (int const* w = p.begin(v); w != p.end(v); ++w)
         if (*w != v && left_[slot_[w - p.column]] == 1) leaves.push_back(static_cast<int>(w - p.column));
-    while (!leaves.empty()) leaves = step(leaves);
+    while (!leaves.empty()) step(leaves);
     finish();
   }
-  constexpr compression take() { return static_cast<compression&&>(r_); }
+  constexpr compression const& result() const { return r_; }
 
 private:
   pattern_view p_;
@@ -109,10 +116,10 @@ private:
         if (*w != v) ++left_[of_color[c]], last_[of_color[c]] ^= static_cast<int>(w - p_.column);
       }
   }
-  /// Reads the entries at leaves, and returns those that are at leaves now.
-  constexpr list<int> step(list<int> const& leaves) {
+  /// Reads the entries at leaves, and replaces them by those that are at leaves now.
+  constexpr void step(list<int>& leaves) {
     recovery_step s;
-    list<int> touched, next;
+    list<int> touched;
     for (int const e : leaves) {
       if (place_[e] >= 0) continue; // its mirror image was read in this step
       int const v = row_[e], w = p_.column[e], mirror = p_.find(w, v);
@@ -122,11 +129,10 @@ private:
       remove(e), remove(mirror);
       touched.push_back(slot_[mirror]);
     }
-    if (s.read.empty()) return {};
-    r_.steps.push_back(s);
+    if (!s.read.empty()) r_.steps.push_back(s);
+    leaves.clear();
     for (int const slot : touched)
-      if (left_[slot] == 1) next.push_back(last_[slot]);
-    return next;
+      if (left_[slot] == 1) leaves.push_back(last_[slot]);
   }
   constexpr void remove(int e) { --left_[slot_[e]], last_[slot_[e]] ^= e; }
   constexpr void finish() {
@@ -141,27 +147,37 @@ private:
   }
 };
 
+constexpr int longest_row(pattern_view const& p) {
+  int r = 0;
+  for (int k = 0; k < p.rows; ++k)
+    r = p.row_start[k + 1] - p.row_start[k] > r ? p.row_start[k + 1] - p.row_start[k] : r;
+  return r;
+}
 /// Colors a pattern and plans how to recover it.
 constexpr compression compress(pattern_view const& p, sparse_compression how,
                                coloring_order order = coloring_order::smallest_last) {
-  switch (how) {
-  case sparse_compression::columns:
-    return compressed_columns(p, color_columns(p, order));
-  case sparse_compression::rows:
-    return compressed_rows(p, color_rows(p, order));
-  case sparse_compression::star:
-    return compressed_star(p, star_coloring(p, order));
-  case sparse_compression::substitution: {
-    substitution s(p, acyclic_coloring(p, order));
-    return s.take();
+  using enum sparse_compression; // colorings are named variables: g++ 12 loses temporaries that own storage
+  if (how == star) {
+    coloring const c = star_coloring(p, order);
+    return compressed_star(p, c);
   }
-  default: {
-    coloring columns = color_columns(p, order);
-    if (columns.colors < 2) return compressed_columns(p, columns);
-    coloring rows = color_rows(p, order);
-    return rows.colors < columns.colors ? compressed_rows(p, rows) : compressed_columns(p, columns);
+  if (how == substitution) {
+    coloring const c = acyclic_coloring(p, order);
+    detail::substitution const s(p, c);
+    return s.result();
   }
+  sparsity_pattern const t = transposed(p);
+  int const row = longest_row(p), column = longest_row(t.view()); // the fewest colors of columns and of rows
+  if (how == columns || (how == fewest && row <= column)) {
+    coloring const c = color_columns(p, order);
+    if (how == columns || c.colors <= column) return compressed_columns(p, c);
+    coloring const other = color_columns(t.view(), order);
+    return other.colors < c.colors ? compressed_rows(p, other) : compressed_columns(p, c);
   }
+  coloring const c = color_columns(t.view(), order);
+  if (how == rows || c.colors <= row) return compressed_rows(p, c);
+  coloring const other = color_columns(p, order);
+  return other.colors <= c.colors ? compressed_columns(p, other) : compressed_rows(p, c);
 }
 } // namespace detail
 

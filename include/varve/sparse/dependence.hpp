@@ -59,7 +59,8 @@ struct set_rules {
     return r;
   }
   static constexpr element_sets broadcast(element_sets const& x, dims const& from, dims const& to) {
-    return known_equal(from, to) ? x : read(x, to, broadcast_strides(from, to), 0);
+    if (known_equal(from, to)) return x;
+    return read(x, to, broadcast_strides(from, to), 0);
   }
   /// Unites the sets along the axes of a mask. The result has size 1 there.
   constexpr element_sets reduced(element_sets const& x, dims const& sizes, unsigned axes) {
@@ -75,10 +76,12 @@ struct set_rules {
     dims kept = sizes;
     for (int d = 0; d < sizes.n; ++d)
       if (axes >> d & 1u) kept[d] = 1;
-    return broadcast(reduced(x, sizes, axes), kept, to);
+    element_sets const lines = reduced(x, sizes, axes);
+    return broadcast(lines, kept, to);
   }
   /// For each element, unites the sets of the elements before it along an axis and its own.
-  constexpr element_sets running(element_sets x, dims const& sizes, int axis, bool reverse) {
+  constexpr element_sets running(element_sets const& of, dims const& sizes, int axis, bool reverse) {
+    element_sets x = of;
     index_t const step = contiguous_strides(sizes)[axis].number(), n = sizes[axis].number();
     dims first = sizes;
     first[axis] = 1;
@@ -104,7 +107,8 @@ struct set_rules {
     }
     dims kept = sizes;
     kept[axis] = 1;
-    return read(reduced(x, sizes, 1u << axis), out, without_stride(contiguous_strides(kept), axis), 0);
+    element_sets const lines = reduced(x, sizes, 1u << axis);
+    return read(lines, out, without_stride(contiguous_strides(kept), axis), 0);
   }
   /// `scatter_add` and its like: the source is read at the indices of the index.
   constexpr element_sets scattered(element_sets const* x, element_sets const* source, dims const& sizes,
@@ -197,7 +201,8 @@ struct set_rules {
       set_sums r(samples * groups * field_count);
       for (index_t k = 0; k < static_cast<index_t>(x->size()); ++k)
         r.add((k / field_count / channels) * field_count + k % field_count, (*x)[k]);
-      by_group = r.finish(sets);
+      element_sets made = r.finish(sets);
+      by_group.swap(made);
     }
     if (w) {
       set_sums r(groups * kinds * tap_count);
@@ -205,7 +210,8 @@ struct set_rules {
         index_t const first = k / tap_count / weight[1].number(), second = k / tap_count % weight[1].number();
         r.add((turned ? first / channels * kinds + second : first) * tap_count + k % tap_count, (*w)[k]);
       }
-      by_kind = r.finish(sets);
+      element_sets made = r.finish(sets);
+      by_kind.swap(made);
     }
     set_sums r(samples * groups * kinds * place_count);
     dims const tap_strides = contiguous_strides(taps);
@@ -249,7 +255,8 @@ struct call_sets {
 class dependence {
 public:
   /// Makes a walk of a graph with sets of the numbers below `n`.
-  constexpr dependence(graph const& g, int n) : sets(n), g_(g), what_(identify(g)), rule_{sets} {}
+  constexpr dependence(graph const& g, int n, floating_constants numbers)
+      : sets(n), g_(g), what_(identify(g)), numbers_(numbers), rule_{sets} {}
   index_sets sets;
 
   /// Returns the sets of the results. `inputs` are the sets of the inputs, and `known` the inputs whose elements are
@@ -261,6 +268,9 @@ public:
 private:
   /// One run of a function: the sets of its nodes, each either its own or those of another node.
   struct frame {
+    constexpr frame(graph const& g, region const& r_, list<operator_class> const& what,
+                    list<known_elements> const& inputs, floating_constants numbers)
+        : r(r_), known(g, r_, what, inputs, numbers) {}
     region const& r;
     constant_values known;
     list<element_sets> of{};
@@ -270,6 +280,7 @@ private:
   };
   graph const& g_;
   list<operator_class> what_;
+  floating_constants numbers_;
   set_rules rule_;
   static constexpr index_t most_visits = 2'000'000; // of nodes, for a loop that is followed step by step
 
@@ -283,15 +294,17 @@ private:
 
   constexpr list<element_sets> of_region(region const& r, list<element_sets> const& inputs,
                                          list<known_elements> const& known) {
-    frame f{r, constant_values(g_, r, what_, known)};
+    frame f(g_, r, what_, known, numbers_);
     f.of.resize(static_cast<std::size_t>(r.node_count));
     f.same.assign(static_cast<std::size_t>(r.node_count), -1);
     f.call_of.assign(static_cast<std::size_t>(r.node_count), -1);
     for (int n = r.node_first; n < r.node_first + r.node_count; ++n) visit(f, n, inputs);
     list<element_sets> results;
+    element_sets const none;
     for (int k = 0; k < r.result_count; ++k) {
       element_sets const* const s = sets_of(f, g_.results[r.result_first + k]);
-      results.push_back(s ? *s : element_sets());
+      if (s) results.push_back(*s);
+      else results.push_back(none);
     }
     return results;
   }
@@ -310,7 +323,8 @@ private:
     if (!any) return;
     if (nd.regions_count > 0 || nd.function >= 0) {
       f.call_of[k] = static_cast<int>(f.calls.size());
-      f.calls.push_back(of_call(f, nd));
+      call_sets const call = of_call(f, nd);
+      f.calls.push_back(call);
       if (f.calls.back().of.size() < 2) take_result(f, n, f.call_of[k]);
       return;
     }
@@ -323,7 +337,8 @@ private:
       f.same[k] = f.same[operand(nd, 0) - f.r.node_first];
       return;
     }
-    f.of[k] = of_operator(f, n);
+    element_sets now = of_operator(f, n);
+    f.of[k].swap(now);
     if (!f.of[k].empty()) f.same[k] = k;
   }
   static constexpr void require_numbers(dims const& s) {
@@ -336,7 +351,7 @@ private:
     int const k = n - f.r.node_first;
     index_t const which = nd.op == &getitem_handle ? nd.at[0][0].number() : 0;
     require_numbers(nd.out.sizes);
-    if (c.all >= 0) f.of[k] = set_rules::all_of(numel(nd.out.sizes), c.all);
+    if (c.all >= 0) f.of[k].assign(static_cast<std::size_t>(numel(nd.out.sizes).number()), c.all);
     else if (which < static_cast<index_t>(c.of.size())) f.of[k] = c.of[which];
     if (!f.of[k].empty() && static_cast<index_t>(f.of[k].size()) != numel(nd.out.sizes))
       refuse::argument_is_invalid("sparsity", "the number of steps of a loop, and so a size, depends on data");
@@ -355,7 +370,7 @@ private:
       return set_rules::read(*x, nd.out.sizes, v.strides, v.offset);
     switch (k) {
     case operator_class::slice_backward:
-      return written(nullptr, *x, nd.out.sizes, sizes(first), place_of_slice(nd));
+      return written(*x, nd.out.sizes, sizes(first), place_of_slice(nd));
     case operator_class::cat:
       return joined(f, nd);
     case operator_class::gather:
@@ -393,8 +408,10 @@ private:
     if (nd.op == &handle<where_t> && f.known.are_known(operand(nd, 0)))
       if (known_elements const& which = f.known.of(operand(nd, 0))) return selected(f, nd, which);
     for (int e = 0; e < nd.count; ++e)
-      if (element_sets const* const x = sets_of(f, operand(nd, e)))
-        rule_.unite_into(r, set_rules::broadcast(*x, sizes(operand(nd, e)), nd.out.sizes));
+      if (element_sets const* const x = sets_of(f, operand(nd, e))) {
+        element_sets const part = set_rules::broadcast(*x, sizes(operand(nd, e)), nd.out.sizes);
+        rule_.unite_into(r, part);
+      }
     if (what_[n] == operator_class::mul && operands == 1 && f.known.are_known(operand(nd, 1 - dependent)))
       if (known_elements const& by = f.known.of(operand(nd, 1 - dependent)))
         for_each_position(nd.out.sizes, broadcast_strides(sizes(operand(nd, 1 - dependent)), nd.out.sizes), 0,
@@ -412,11 +429,20 @@ private:
                           [&](index_t k, index_t p) { r[k] = (e == 1) == (first[k] != 0) ? (*x)[p] : r[k]; });
     return r;
   }
-  /// `x`, or nothing, with other elements at a region; they are united there.
-  constexpr element_sets written(element_sets const* x, element_sets const& part, dims const& out, dims const& sizes,
-                                 view_map const& to) {
-    element_sets r = x ? *x : set_rules::all_of(numel(out), index_sets::empty);
+  /// Elements at a region of a value of which the others depend on nothing. Elements at one place are united.
+  constexpr element_sets written(element_sets const& part, dims const& out, dims const& sizes, view_map const& to) {
+    element_sets r(static_cast<std::size_t>(numel(out).number()), index_sets::empty);
     for_each_position(sizes, to.strides, to.offset, [&](index_t k, index_t p) { r[p] = sets.unite(r[p], part[k]); });
+    return r;
+  }
+  /// The first operand with a region replaced by the second; either may depend on nothing.
+  constexpr element_sets replaced(frame const& f, node const& nd) {
+    element_sets const *const x = sets_of(f, operand(nd, 0)), *const part = sets_of(f, operand(nd, 1));
+    element_sets r;
+    if (x) r = *x;
+    else r.assign(static_cast<std::size_t>(numel(nd.out.sizes).number()), index_sets::empty);
+    for_each_position(sizes(operand(nd, 1)), nd.at[0], nd.at[1][0].number(),
+                      [&](index_t k, index_t p) { r[p] = part ? (*part)[k] : index_sets::empty; });
     return r;
   }
   constexpr element_sets joined(frame const& f, node const& nd) {
@@ -448,16 +474,15 @@ private:
     dims const& out = nd.out.sizes;
     element_sets const* const x = sets_of(f, operand(nd, 0));
     if (nd.op == &handle<as_strided_backward_t>)
-      return written(nullptr, *x, out, sizes(operand(nd, 0)), {true, nd.at[1], nd.at[2][0].number()});
-    if (nd.op == &handle<as_strided_scatter_t>) {
-      element_sets const* const part = sets_of(f, operand(nd, 1));
-      return part ? written(x, *part, out, sizes(operand(nd, 1)), {true, nd.at[0], nd.at[1][0].number()}) : *x;
-    }
+      return written(*x, out, sizes(operand(nd, 0)), {true, nd.at[1], nd.at[2][0].number()});
+    if (nd.op == &handle<as_strided_scatter_t>) return replaced(f, nd);
     if (nd.op->reach == operator_reach::scattered) return scattered(f, nd);
     element_sets r;
     for (int e = 0; e < nd.count; ++e)
-      if (element_sets const* const v = sets_of(f, operand(nd, e)))
-        rule_.unite_into(r, of_operand(nd, *v, sizes(operand(nd, e)), sizes(operand(nd, 0))));
+      if (element_sets const* const v = sets_of(f, operand(nd, e))) {
+        element_sets const part = of_operand(nd, *v, sizes(operand(nd, e)), sizes(operand(nd, 0)));
+        rule_.unite_into(r, part);
+      }
     return r;
   }
   constexpr element_sets of_operand(node const& nd, element_sets const& x, dims const& s, dims const& first) {
@@ -470,7 +495,8 @@ private:
     if (nd.op->reach == operator_reach::matrix && leading >= 0 && s.n >= leading && out.n >= leading &&
         known_equal(s.sub(0, leading), out.sub(0, leading)))
       return of_matrices(x, s, leading, out);
-    return set_rules::all_of(numel(out), rule_.everything(x));
+    int const whole = rule_.everything(x);
+    return set_rules::all_of(numel(out), whole);
   }
   constexpr element_sets of_matrices(element_sets const& x, dims const& s, int leading, dims const& out) {
     index_t const batches = numel(s.sub(0, leading)).number();
@@ -488,28 +514,39 @@ private:
   /// Unites the results of all functions. A loop is followed step by step if it is short and always makes all steps;
   /// else until no set grows. A call with a derivative of its own may depend on everything.
   constexpr call_sets of_call(frame& f, node const& nd) {
+    call_sets r;
     int const from = nd.op->given_from;
     region const* const first = g_.regions.data() + nd.regions_first;
     if (nd.function >= 0 || from < 0 || nd.regions_count == 0 || first->inputs + from > nd.count) {
       int all = index_sets::empty;
       for (int e = 0; e < nd.count; ++e)
         if (element_sets const* const x = sets_of(f, operand(nd, e))) all = sets.unite(all, rule_.everything(*x));
-      return {{}, all};
+      r.all = all;
+      return r;
     }
     list<element_sets> in;
     list<known_elements> known;
+    element_sets const none; // named, as all lists are: g++ 12 loses temporaries that own storage
+    known_elements const unknown;
     for (int e = from; e < nd.count; ++e) {
       element_sets const* const x = sets_of(f, operand(nd, e));
-      in.push_back(x ? *x : element_sets());
-      known.push_back(f.known.are_known(operand(nd, e)) ? f.known.of(operand(nd, e)) : known_elements{});
+      if (x) in.push_back(*x);
+      else in.push_back(none);
+      if (f.known.are_known(operand(nd, e))) known.push_back(f.known.of(operand(nd, e)));
+      else known.push_back(unknown);
     }
-    if (nd.op->carried) return {of_loop(nd, *first, in, known), -1};
-    list<element_sets> r = of_region(*first, in, known);
+    if (nd.op->carried) {
+      list<element_sets> of_steps = of_loop(nd, *first, in, known);
+      r.of.swap(of_steps);
+      return r;
+    }
+    list<element_sets> of_first = of_region(*first, in, known);
+    r.of.swap(of_first);
     for (int k = 1; k < nd.regions_count; ++k) {
       list<element_sets> const other = of_region(first[k], in, known);
-      for (std::ptrdiff_t q = 0; q < static_cast<std::ptrdiff_t>(r.size()); ++q) unite_results(r[q], other[q]);
+      for (std::ptrdiff_t q = 0; q < static_cast<std::ptrdiff_t>(r.of.size()); ++q) unite_results(r.of[q], other[q]);
     }
-    return {r, -1};
+    return r;
   }
   constexpr void unite_results(element_sets& a, element_sets const& b) {
     if (!b.empty()) rule_.unite_into(a, b);
@@ -525,7 +562,8 @@ private:
                 nd.at[0].n > 2 && nd.at[0][2] != 0};
     bool const counted = nd.at[0].n > 3 && nd.at[0][3] != 0;
     if (nd.at.count > 1 && !counted && nd.regions_count == 1 && l.scanned > 0) l.steps = nd.at[1][0].number();
-    for (int k = 0; k < l.carried + l.scanned && k < static_cast<int>(known.size()); ++k) known[k] = {};
+    known_elements const unknown;
+    for (int k = 0; k < l.carried + l.scanned && k < static_cast<int>(known.size()); ++k) known[k] = unknown;
     if (l.steps > 0 && l.steps * step.node_count <= most_visits) return by_steps(step, l, in, known);
     return by_growth(step, l, in, known, nd.at.count > 1 ? nd.at[1][0] : extent(0));
   }
@@ -540,7 +578,10 @@ private:
     for (index_t k = 0; k < l.steps; ++k) {
       index_t const at_row = l.reverse ? l.steps - 1 - k : k;
       for (int e = l.carried; e < l.carried + l.scanned; ++e)
-        now[e] = in[e].empty() ? element_sets() : row(in[e], at_row, l.steps);
+        if (!in[e].empty()) {
+          element_sets part = row(in[e], at_row, l.steps);
+          now[e].swap(part);
+        }
       list<element_sets> const y = of_region(step, now, known);
       for (int q = 0; q < l.carried; ++q) now[q] = y[q];
       for (int q = l.carried; q < step.result_count; ++q) put_row(r[q], y[q], at_row, l.steps);
@@ -551,17 +592,21 @@ private:
   static constexpr void put_row(element_sets& all, element_sets const& x, index_t k, index_t n) {
     if (x.empty()) return;
     index_t const length = static_cast<index_t>(x.size());
-    if (all.empty()) all = set_rules::all_of(length * n, index_sets::empty);
+    if (all.empty()) all.assign(static_cast<std::size_t>(length * n), index_sets::empty);
     for (index_t e = 0; e < length; ++e) all[k * length + e] = x[e];
   }
   constexpr list<element_sets> by_growth(region const& step, loop_form const& l, list<element_sets> const& in,
                                          list<known_elements> const& known, extent rows) {
     list<element_sets> now = in, r;
     for (int e = l.carried; e < l.carried + l.scanned; ++e)
-      if (!in[e].empty()) now[e] = of_all_rows(step, e, in[e]);
+      if (!in[e].empty()) {
+        element_sets rows_of = of_all_rows(step, e, in[e]);
+        now[e].swap(rows_of);
+      }
     for (bool grown = true; grown;) {
       grown = false;
-      r = of_region(step, now, known);
+      list<element_sets> next = of_region(step, now, known);
+      r.swap(next);
       for (int q = 0; q < l.carried; ++q) {
         element_sets const before = now[q];
         unite_results(now[q], r[q]);

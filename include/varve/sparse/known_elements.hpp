@@ -19,8 +19,18 @@ struct known_elements {
 
   constexpr explicit operator bool() const { return is != form::unknown; }
   constexpr double operator[](std::ptrdiff_t k) const { return is == form::splat ? value : of[k]; }
-  static constexpr known_elements splat(double v) { return {form::splat, v, {}}; }
-  static constexpr known_elements each(list<double> v) { return {form::each, 0, static_cast<list<double>&&>(v)}; }
+  static constexpr known_elements splat(double v) {
+    known_elements r;
+    r.is = form::splat, r.value = v;
+    return r;
+  }
+  /// Takes the elements out of a list.
+  static constexpr known_elements each(list<double>& v) {
+    known_elements r;
+    r.is = form::each;
+    r.of.swap(v);
+    return r;
+  }
 };
 
 /// Calls `f(k, position)` for each element k of a shape, in row-major order, with its position by strides.
@@ -97,12 +107,16 @@ constexpr bool keeps_order(node const& n, operator_class k) {
          k == operator_class::convert;
 }
 
+/// Whether floating constants of a graph count as known. In a graph that the compiler made they are constants of the
+/// program. At run time they may come from C++ variables, which may have other values in the next call.
+enum class floating_constants : unsigned char { known, unknown };
+
 /// Computes the known values of one function of a graph, when they are asked for.
 class constant_values {
 public:
   constexpr constant_values(graph const& g, region const& r, list<operator_class> const& what,
-                            list<known_elements> const& inputs)
-      : g_(g), what_(what), first_(r.node_first) {
+                            list<known_elements> const& inputs, floating_constants numbers)
+      : g_(g), what_(what), first_(r.node_first), numbers_(numbers) {
     of_.resize(static_cast<std::size_t>(r.node_count));
     known_.assign(static_cast<std::size_t>(r.node_count), 0);
     for (int n = first_; n < first_ + r.node_count; ++n) known_[n - first_] = may_be_known(n, inputs);
@@ -113,7 +127,8 @@ public:
   constexpr known_elements const& of(int n) {
     known_elements& mine = of_[n - first_];
     if (!mine && are_known(n)) {
-      mine = computed(n);
+      known_elements now = computed(n);
+      mine.is = now.is, mine.value = now.value, mine.of.swap(now.of);
       if (!mine) known_[n - first_] = 0;
     }
     return mine;
@@ -123,6 +138,7 @@ private:
   graph const& g_;
   list<operator_class> const& what_;
   int first_;
+  floating_constants numbers_;
   list<known_elements> of_{};
   list<char> known_{};
   static constexpr double most = 1e15; // beyond, an integer may not be exact, and arithmetic may overflow
@@ -142,7 +158,9 @@ private:
       return static_cast<bool>(of_[n - first_]);
     }
     if (is_compact(nd.out.type) || is_complex(nd.out.type) || nd.text) return 0;
-    if (k == operator_class::constant || k == operator_class::data || k == operator_class::arange) return 1;
+    if (k == operator_class::constant || k == operator_class::data)
+      return numbers_ == floating_constants::known || !is_floating(nd.out.type);
+    if (k == operator_class::arange) return 1;
     bool all = computes(k) && nd.count > 0 && nd.count <= 3;
     for (int e = 0; all && e < nd.count; ++e) all = are_known(operand(nd, e));
     return all;
@@ -191,14 +209,17 @@ private:
                   : k == operator_class::neg ? -x[0]
                                              : nd.op->lane_f64(x));
     }
-    return splat ? known_elements::splat(r[0]) : known_elements::each(r);
+    if (splat) return known_elements::splat(r[0]);
+    return known_elements::each(r);
   }
   constexpr known_elements converted(node const& nd, known_elements const& x) {
     dtype const from = at(operand(nd, 0)).out.type;
     auto const one = [&](double v) { return kernel::converted(nd.out.type, v, from); };
     auto const small = [](double v) { return v > -most && v < most; };
-    if (x.is == known_elements::form::splat)
-      return small(x.value) ? known_elements::splat(one(x.value)) : known_elements{};
+    if (x.is == known_elements::form::splat) {
+      if (!small(x.value)) return {};
+      return known_elements::splat(one(x.value));
+    }
     list<double> r;
     for (double const v : x.of) {
       if (!small(v)) return {};
@@ -250,7 +271,8 @@ private:
       inside = inside && index[e] >= 0 && index[e] < length;
       if (inside) r.push_back(x[p + static_cast<index_t>(index[e]) * own[axis].number()]);
     });
-    return inside ? known_elements::each(r) : known_elements{};
+    if (!inside) return {};
+    return known_elements::each(r);
   }
 };
 

@@ -66,7 +66,8 @@ struct sparsity_pattern {
   }
   /// Makes a pattern of entries in any order. Equal entries count once. Throws `value_error` for entries outside of the
   /// matrix.
-  static constexpr sparsity_pattern of(int rows, int columns, list<matrix_entry> entries) {
+  static constexpr sparsity_pattern of(int rows, int columns, list<matrix_entry> const& in_any_order) {
+    list<matrix_entry> entries = in_any_order;
     for (matrix_entry const& e : entries)
       if (e.row < 0 || e.row >= rows || e.column < 0 || e.column >= columns)
         refuse::argument_is_invalid("sparsity_pattern", "an entry lies outside of the matrix");
@@ -152,7 +153,10 @@ constexpr sparsity_pattern united(pattern_view const& a, pattern_view const& b) 
   return r;
 }
 /// True if a matrix is square and each entry has its mirror image.
-constexpr bool is_symmetric(pattern_view const& p) { return p.rows == p.columns && transposed(p).view() == p; }
+constexpr bool is_symmetric(pattern_view const& p) {
+  sparsity_pattern const t = transposed(p); // a named variable: g++ 12 loses temporaries that own storage
+  return p.rows == p.columns && t.view() == p;
+}
 
 /// Returns a picture of a pattern: a line for each row, with `x` for entries and `.` for zeros.
 inline std::string to_string(pattern_view const& p) {

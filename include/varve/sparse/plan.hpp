@@ -55,7 +55,7 @@ template <class Make, sparse_compression How>
 struct computed_plan {
   sparsity_pattern pattern;
   compression c;
-  constexpr computed_plan() : pattern(Make::pattern()), c(compress(pattern, How)) {}
+  constexpr computed_plan() : pattern(Make::pattern()), c(compress(pattern.view(), How)) {}
   constexpr plan_sizes sizes() const {
     plan_sizes s{pattern.rows,
                  pattern.columns,
@@ -117,8 +117,8 @@ struct sparse_plan {
   compression c{};
   meta result{}; // of the function
 
-  constexpr sparse_plan(found_pattern&& found, sparse_compression how)
-      : pattern(static_cast<sparsity_pattern&&>(found.pattern)), c(compress(pattern, how)), result(found.result) {}
+  constexpr sparse_plan(found_pattern const& found, sparse_compression how)
+      : pattern(found.pattern), c(compress(pattern.view(), how)), result(found.result) {}
 };
 
 /// The arguments and captured tensors for which a plan was made: dtypes and sizes of all, and the elements of those
@@ -147,20 +147,24 @@ public:
   using plan_ptr = std::shared_ptr<sparse_plan const>;
   struct entry {
     plan_key arguments;
+    argument_types const* types; // of the arguments after x
+    std::shared_ptr<void const> constants;
     std::vector<tensor> captured;
     plan_key captures; // as they were
     plan_ptr plan;
   };
-  plan_ptr find(plan_key const& arguments) const {
+  plan_ptr find(plan_key const& arguments, boxed_call const& rest) const {
     for (auto const& e : all())
-      if (e->arguments == arguments && e->captures == key_of(e->captured)) return e->plan;
+      if (is_for(*e, arguments, rest) && e->captures == key_of(e->captured)) return e->plan;
     return nullptr;
   }
-  void add(plan_key const& arguments, std::vector<tensor> const& captured, plan_ptr const& plan) {
-    auto e = std::make_shared<entry const>(entry{arguments, captured, key_of(captured), plan});
+  void add(plan_key const& arguments, boxed_call const& rest, std::vector<tensor> const& captured,
+           plan_ptr const& plan) {
+    auto e =
+        std::make_shared<entry const>(entry{arguments, rest.types, rest.constants(), captured, key_of(captured), plan});
     std::vector<entry_ptr> kept{e};
     for (auto& old : all())
-      if (!(old->arguments == arguments) && kept.size() < most) kept.push_back(old);
+      if (!is_for(*old, arguments, rest) && kept.size() < most) kept.push_back(old);
     spin_lock::held const on(lock_);
     all_.swap(kept);
   }
@@ -171,6 +175,9 @@ public:
   }
 
 private:
+  static bool is_for(entry const& e, plan_key const& arguments, boxed_call const& rest) {
+    return e.types == rest.types && e.arguments == arguments && rest.has_constants(e.constants);
+  }
   using entry_ptr = std::shared_ptr<entry const>;
   static constexpr std::size_t most = 8;
   mutable spin_lock lock_{};

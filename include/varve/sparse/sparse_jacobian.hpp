@@ -30,20 +30,26 @@ constexpr auto differentiated(F const& f) {
 
 template <bool OfGradient, sparse_compression How, class F, class... M>
 constexpr found_pattern found_in_trace(graph_builder* outer, F const& f, M const&... m) {
-  if constexpr (How == sparse_compression::rows) return traced_pattern_by_rows(outer, f, m...);
-  else if constexpr (OfGradient) return with_mirror_images(traced_pattern(outer, f, m...));
-  else return traced_pattern(outer, f, m...);
+  if constexpr (How == sparse_compression::rows) {
+    return traced_pattern_by_rows(outer, f, m...);
+  } else if constexpr (OfGradient) {
+    found_pattern const found = traced_pattern(outer, f, m...);
+    return with_mirror_images(found);
+  } else {
+    return traced_pattern(outer, f, m...);
+  }
 }
 /// The pattern of a derivative of `F` for arguments of static kinds. `Given` is `none_t`, or returns the pattern.
 template <class F, bool OfGradient, sparse_compression How, class Given, class... Kinds>
 struct pattern_maker {
   static constexpr sparsity_pattern pattern() {
-    auto const f = differentiated<OfGradient>(F{});
     if constexpr (!is_none<Given>) {
       auto const p = Given{}();
       return sparsity_pattern(static_cast<pattern_view>(p));
     } else {
-      return found_in_trace<OfGradient, How>(nullptr, f, Kinds::info()...).pattern;
+      found_pattern const found =
+          found_in_trace<OfGradient, How>(nullptr, differentiated<OfGradient>(F{}), Kinds::info()...);
+      return found.pattern;
     }
   }
 };
@@ -62,6 +68,7 @@ constexpr auto compressed_by_columns(F const& f, S const& seeds, X const& x, R c
   auto const columns = vmap(closure(column, x, captures_of(f), rest...))(shaped);
   static_assert(value<std::remove_const_t<decltype(columns)>>,
                 "varve: sparsity, sparse_jacobian: the function must return one value");
+  needs_real_tree("sparse_jacobian", columns);
   return reshape_to(columns, on_dims(flat_size, shape_of(columns)));
 }
 /// Returns the pullbacks of seeds [colors, numel of the result], flattened. `seeds` is a function of the result.
@@ -124,6 +131,23 @@ constexpr auto entries_of(C compressed, compression const& c) {
     return read(compressed, c.steps[0].read);
   }
 }
+/// Read the entries from the flattened compressed matrix.
+template <class P>
+struct constant_reader {
+  template <class C>
+  constexpr auto operator()(C const& flat) const {
+    return entries_of<P>(flat);
+  }
+  static constexpr ints<P::colors> passes() { return {}; }
+};
+struct plan_reader {
+  compression const& c;
+  template <class C>
+  constexpr auto operator()(C const& flat) const {
+    return entries_of(flat, c);
+  }
+  constexpr dims passes() const { return {c.colors.colors}; }
+};
 } // namespace detail
 
 /// The function object that `sparse_jacobian` and `sparse_hessian` return.
@@ -135,22 +159,50 @@ public:
   /// Returns the derivative as a `sparse_matrix`.
   template <class X, class... R>
   constexpr auto operator()(X const& x, R const&... rest) const {
-    return run([](auto const& pattern, auto const& v) { return matrix_of(pattern, v); }, x, rest...);
+    return run([](auto const& pattern, auto const& flat, auto const& read) { return matrix_of(pattern, read(flat)); },
+               x, rest...);
   }
   /// Returns the values of the entries alone, of shape [count], for code inside of transforms and compiled functions.
   template <class X, class... R>
   constexpr auto values(X const& x, R const&... rest) const {
-    return run([](auto const&, auto const& v) { return v; }, x, rest...);
+    return run([](auto const&, auto const& flat, auto const& read) { return read(flat); }, x, rest...);
+  }
+  /// Returns the compressed matrix alone, [passes, rows], or [passes, columns] by reverse mode, before entries are read
+  /// from it. Reading may take longer than computing a fused derivative: code with a layout of its own reads by
+  /// `positions`.
+  template <class X, class... R>
+  constexpr auto compressed(X const& x, R const&... rest) const {
+    return run(
+        [](auto const&, auto const& flat, auto const& read) {
+          auto const of_passes = [](dims const& all, dims const& n) {
+            return dims{n[0], n[0] == 0 ? extent(0) : all[0] / n[0]};
+          };
+          return detail::reshape_to(flat, on_dims(of_passes, shape_of(flat), read.passes()));
+        },
+        x, rest...);
+  }
+  /// Returns the position of each entry in the flattened compressed matrix, in the order of the pattern. Throws
+  /// `value_error` for `by_substitution`, where entries have no position.
+  template <class X, class... R>
+  std::vector<std::int64_t> positions(X const& x, R const&... rest) const {
+    return planned(
+        [](pattern_view const& p, int, index_t const* read) {
+          if (!read && p.count() > 0)
+            refuse::argument_is_invalid("sparse_hessian", "entries are not positions of the compressed matrix by "
+                                                          "substitution; call values, or use the star coloring");
+          return std::vector<std::int64_t>(read, read + p.count());
+        },
+        x, rest...);
   }
   /// Returns the pattern of the result for these arguments. Computes no derivative.
   template <class X, class... R>
   constexpr sparsity_pattern pattern(X const& x, R const&... rest) const {
-    return planned([](pattern_view const& p, int) { return sparsity_pattern(p); }, x, rest...);
+    return planned([](pattern_view const& p, int, index_t const*) { return sparsity_pattern(p); }, x, rest...);
   }
   /// Returns the number of passes, which is the number of colors, for these arguments. Computes no derivative.
   template <class X, class... R>
   constexpr int passes(X const& x, R const&... rest) const {
-    return planned([](pattern_view const&, int colors) { return colors; }, x, rest...);
+    return planned([](pattern_view const&, int colors, index_t const*) { return colors; }, x, rest...);
   }
 
 private:
@@ -203,18 +255,18 @@ private:
     return opened(
         [&]<class V>(auto const& g, V const& v, auto const&... r) {
           if constexpr (!detail::can_have_pattern<V>()) {
-            return give(pattern_view{}, 0);
+            return give(pattern_view{}, 0, nullptr);
           } else if constexpr (std::is_same_v<V, tensor>) {
             auto const p = tensor_plan(g, v, r...);
-            return give(p->pattern, p->c.colors.colors);
+            return give(p->pattern, p->c.colors.colors, p->c.positions());
           } else if constexpr (traced_value<V>) {
             auto const p = traced_plan<How>(g, v, r...);
-            return give(p.pattern, p.c.colors.colors);
+            return give(p.pattern, p.c.colors.colors, p.c.positions());
           } else if constexpr (require_constant<std::remove_cvref_t<decltype(g)>>()) {
             using P = static_plan_of<std::remove_cvref_t<decltype(g)>, V, std::remove_cvref_t<decltype(r)>...>;
-            return give(P::frozen.pattern, P::colors);
+            return give(P::frozen.pattern, P::colors, P::sizes.ordered == 0 ? P::frozen.read : nullptr);
           } else {
-            return give(pattern_view{}, 0);
+            return give(pattern_view{}, 0, nullptr);
           }
         },
         x, rest...);
@@ -232,12 +284,13 @@ private:
         using type = decltype(type_fact(f(x, rest...)));
         using T = type_of<static_cast<dtype>(type::to_dims()[0].number())>;
         return give(detail::constant_pattern<P>{},
-                    detail::entries_of<P>(
-                        detail::compressed_by_rows(f, [](auto const&) { return P::template seeds<T>; }, x, rest...)));
+                    detail::compressed_by_rows(
+                        f, [](auto const&) { return P::template seeds<T>; }, x, rest...),
+                    detail::constant_reader<P>{});
       } else {
         using T = type_of<static_cast<dtype>(decltype(type_fact(x))::to_dims()[0].number())>;
-        return give(detail::constant_pattern<P>{},
-                    detail::entries_of<P>(detail::compressed_by_columns(f, P::template seeds<T>, x, rest...)));
+        return give(detail::constant_pattern<P>{}, detail::compressed_by_columns(f, P::template seeds<T>, x, rest...),
+                    detail::constant_reader<P>{});
       }
     }
   }
@@ -245,13 +298,19 @@ private:
   // --- traced values: the plan is made while the compiler traces
   template <sparse_compression Way, class G, class X, class... R>
   constexpr detail::sparse_plan traced_plan(G const& g, X const& x, R const&... rest) const {
-    auto const f = detail::differentiated<OfGradient>(g);
-    if constexpr (is_data) return {{given_, {}}, Way};
-    else if constexpr (!is_none<Given>) return {{sparsity_pattern(static_cast<pattern_view>(given_())), {}}, Way};
-    else
-      return {
-          detail::found_in_trace<OfGradient, How>(detail::trace_of_all(x, rest...), f, meta_of(x), meta_of(rest)...),
-          Way};
+    detail::found_pattern found;
+    if constexpr (is_data) {
+      found.pattern = given_;
+    } else if constexpr (!is_none<Given>) {
+      auto const p = given_();
+      sparsity_pattern const own(static_cast<pattern_view>(p));
+      found.pattern = own;
+    } else {
+      detail::found_pattern const traced = detail::found_in_trace<OfGradient, How>(
+          detail::trace_of_all(x, rest...), detail::differentiated<OfGradient>(g), meta_of(x), meta_of(rest)...);
+      found.pattern = traced.pattern, found.result = traced.result;
+    }
+    return detail::sparse_plan(found, Way);
   }
   template <class Give, class G, class X, class... R>
   constexpr auto on_traced(Give const& give, G const& g, X const& x, R const&... rest) const {
@@ -265,27 +324,26 @@ private:
       return to(detail::table_beside(x, dims{plan.c.colors.colors, n}, all.data()), type_fact(like));
     };
     auto const by_rows = [&](detail::sparse_plan const& plan) {
-      return detail::entries_of(
-          detail::compressed_by_rows(f, [&](auto const& y) { return seeds_of(plan, y); }, x, rest...), plan.c);
+      return detail::compressed_by_rows(f, [&](auto const& y) { return seeds_of(plan, y); }, x, rest...);
     };
     auto const by_columns = [&](detail::sparse_plan const& plan) {
-      return detail::entries_of(detail::compressed_by_columns(f, seeds_of(plan, x), x, rest...), plan.c);
+      return detail::compressed_by_columns(f, seeds_of(plan, x), x, rest...);
     };
     if constexpr (How == sparse_compression::rows) {
       auto const plan = traced_plan<How>(g, x, rest...);
-      return give(plan.pattern, by_rows(plan));
+      return give(plan.pattern, by_rows(plan), detail::plan_reader{plan.c});
     } else if constexpr (How == sparse_compression::fewest) {
       auto const plan = traced_plan<How>(g, x, rest...);
       using by_column = decltype(by_columns(plan));
       if constexpr (std::is_same_v<by_column, decltype(by_rows(plan))>) {
-        return give(plan.pattern, plan.c.by_rows() ? by_rows(plan) : by_columns(plan));
+        return give(plan.pattern, plan.c.by_rows() ? by_rows(plan) : by_columns(plan), detail::plan_reader{plan.c});
       } else { // seen through a transform as another type
         auto const other = traced_plan<sparse_compression::columns>(g, x, rest...);
-        return give(other.pattern, by_columns(other));
+        return give(other.pattern, by_columns(other), detail::plan_reader{other.c});
       }
     } else {
       auto const plan = traced_plan<How>(g, x, rest...);
-      return give(plan.pattern, by_columns(plan));
+      return give(plan.pattern, by_columns(plan), detail::plan_reader{plan.c});
     }
   }
 
@@ -303,9 +361,9 @@ private:
     detail::plan_cache* const kept = kept_plans();
     detail::plan_key key;
     key.add({x.dtype(), x.sizes().as_numbers(), false});
-    boxed_args const others = detail::tensors_among(rest...);
-    for (auto const& t : others) key.add(t);
-    if (auto plan = kept ? kept->find(key) : nullptr) return plan;
+    detail::boxed_call_with<R...> const call(nullptr, nullptr, rest...);
+    for (auto const& t : call.arguments) key.add(t);
+    if (auto plan = kept ? kept->find(key, call) : nullptr) return plan;
     auto const f = detail::differentiated<OfGradient>(g);
     std::vector<T> read;
     detail::found_pattern found;
@@ -317,8 +375,8 @@ private:
     if (index_t const n = x.numel(); n != found.pattern.columns)
       refuse::shapes_do_not_match("sparse_jacobian (the pattern's columns and the elements of x)",
                                   dims{found.pattern.columns}, dims{n});
-    auto plan = std::make_shared<detail::sparse_plan const>(static_cast<detail::found_pattern&&>(found), How);
-    if (kept) kept->add(key, read, plan);
+    auto plan = std::make_shared<detail::sparse_plan const>(found, How);
+    if (kept) kept->add(key, call, read, plan);
     return plan;
   }
   template <class Give, class G, class T, class... R>
@@ -326,32 +384,41 @@ private:
     auto const plan = tensor_plan(g, x, rest...);
     auto const f = detail::differentiated<OfGradient>(g);
     detail::shared_pattern const pattern{{plan, &plan->pattern}};
-    if (plan->pattern.count() == 0) return give(pattern, T::empty({0}, result_type(*plan, x)));
+    if (plan->pattern.count() == 0) return give(pattern, T::empty({0}, result_type(*plan, x)), reader_on<T>{plan->c});
     auto const seeds = [&](T const& like) {
       list<double> const all = plan->c.seeds();
       auto const n = static_cast<index_t>(plan->c.colors.of.size());
       return T(to(detail::table_beside(x, dims{plan->c.colors.colors, n}, all.data()), like.dtype()));
     };
+    auto const result = [&](T const& flat) {
+      require_fit(*plan, flat.numel());
+      return give(pattern, flat, reader_on<T>{plan->c});
+    };
     if constexpr (How == sparse_compression::rows) {
-      return give(pattern, T(entries(*plan, detail::compressed_by_rows(f, seeds, x, rest...))));
+      return result(detail::compressed_by_rows(f, seeds, x, rest...));
     } else if constexpr (How == sparse_compression::fewest) {
-      if (plan->c.by_rows()) return give(pattern, T(entries(*plan, detail::compressed_by_rows(f, seeds, x, rest...))));
+      if (plan->c.by_rows()) return result(detail::compressed_by_rows(f, seeds, x, rest...));
     }
     if constexpr (How != sparse_compression::rows)
-      return give(pattern, T(entries(*plan, detail::compressed_by_columns(f, seeds(x), x, rest...))));
+      return result(detail::compressed_by_columns(f, seeds(x), x, rest...));
   }
+  /// Reads entries, of which there may be none.
+  template <class T>
+  struct reader_on {
+    detail::compression const& c;
+    T operator()(T const& flat) const { return c.colors.colors == 0 ? flat : T(detail::plan_reader{c}(flat)); }
+    dims passes() const { return {c.colors.colors}; }
+  };
   template <class T>
   static dtype result_type(detail::sparse_plan const& plan, T const& x) {
     return is_none<Given> ? plan.result.type : x.dtype();
   }
-  /// Reads the entries, and refuses a given pattern that does not fit the result.
-  template <class T>
-  static T entries(detail::sparse_plan const& plan, T const& compressed) {
+  /// Refuses a given pattern that does not fit the result.
+  static void require_fit(detail::sparse_plan const& plan, index_t have) {
     index_t const n = plan.c.by_rows() ? plan.pattern.columns : plan.pattern.rows;
-    if (index_t const have = compressed.numel(); have != n * plan.c.colors.colors)
+    if (have != n * plan.c.colors.colors)
       refuse::shapes_do_not_match("sparse_jacobian (the pattern's rows and the elements of the result)", dims{n},
                                   dims{have / plan.c.colors.colors});
-    return detail::entries_of(compressed, plan.c);
   }
 };
 

@@ -48,18 +48,19 @@ struct found_pattern {
   meta result{};
 };
 /// Returns the pattern of the first result of a graph as a function of its input 1.
-constexpr found_pattern pattern_of(graph const& g, list<known_elements> const& known) {
+constexpr found_pattern pattern_of(graph const& g, list<known_elements> const& known, floating_constants numbers) {
   if (has_mutation(g)) {
     graph const functional = functionalized(g); // a named variable: g++ 12 loses temporaries that own storage
-    return pattern_of(functional, known);
+    return pattern_of(functional, known, numbers);
   }
   auto const size_of = [&](int n) { return count_of_rows(numel(g.nodes[n].out.sizes)); };
   int input = -1;
   for (int n = 0; n < g.regions[0].node_count; ++n)
     if (g.nodes[n].op == &placeholder_handle && static_cast<int>(g.nodes[n].value) == 1) input = n;
   int const columns = input < 0 ? 0 : size_of(input);
-  dependence walk(g, columns);
-  list<element_sets> inputs(2, element_sets());
+  dependence walk(g, columns, numbers);
+  element_sets const none;
+  list<element_sets> inputs(2, none);
   for (int k = 0; k < columns; ++k) inputs[1].push_back(index_sets::single(k));
   list<element_sets> const results = walk.run(inputs, known);
   element_sets const& sets = results[0];
@@ -72,11 +73,15 @@ constexpr found_pattern pattern_of(graph const& g, list<known_elements> const& k
       for (int const* e = walk.sets.begin(sets[r]); e != walk.sets.end(sets[r]); ++e) p.column.push_back(*e);
     p.row_start[r + 1] = static_cast<int>(p.column.size());
   }
-  return {static_cast<sparsity_pattern&&>(p), g.nodes[g.results[0]].out};
+  found_pattern found;
+  found.pattern = p, found.result = g.nodes[g.results[0]].out;
+  return found;
 }
-constexpr found_pattern with_mirror_images(found_pattern f) {
-  f.pattern = united(f.pattern, transposed(f.pattern));
-  return f;
+constexpr found_pattern with_mirror_images(found_pattern const& f) {
+  sparsity_pattern const t = transposed(f.pattern), both = united(f.pattern, t);
+  found_pattern r;
+  r.pattern = both, r.result = f.result;
+  return r;
 }
 
 /// Returns the pattern of the Jacobian of a function of values with these metas. `outer` is the trace in which it is
@@ -84,7 +89,15 @@ constexpr found_pattern with_mirror_images(found_pattern f) {
 template <class F, class... M>
 constexpr found_pattern traced_pattern(graph_builder* outer, F const& f, meta const& x, M const&... rest) {
   graph_builder b(outer);
-  return pattern_of(trace_graph_into(b, tangent_program<F>{f}, x, x, rest...), {});
+  graph const g = trace_graph_into(b, tangent_program<F>{f}, x, x, rest...);
+  list<known_elements> const nothing;
+  return pattern_of(g, nothing, floating_constants::known);
+}
+constexpr found_pattern of_transposed(found_pattern const& f, meta const& result) {
+  sparsity_pattern const t = transposed(f.pattern);
+  found_pattern r;
+  r.pattern = t, r.result = result;
+  return r;
 }
 /// Does the same by reverse mode.
 template <class F, class... M>
@@ -95,8 +108,10 @@ constexpr found_pattern traced_pattern_by_rows(graph_builder* outer, F const& f,
     return g.nodes[g.results[0]].out;
   }();
   graph_builder b(outer);
-  found_pattern const r = pattern_of(trace_graph_into(b, cotangent_program<F>{f}, x, y, rest...), {});
-  return {transposed(r.pattern), y};
+  graph const g = trace_graph_into(b, cotangent_program<F>{f}, x, y, rest...);
+  list<known_elements> const nothing;
+  found_pattern const r = pattern_of(g, nothing, floating_constants::known);
+  return of_transposed(r, y);
 }
 
 /// True if the elements of a tensor are known while a program is traced.
@@ -125,7 +140,7 @@ found_pattern found_on_tensors(std::vector<T>& read, Program const& program, T c
     known.push_back(elements_if_known(t));
     if (has_known_elements(t)) read.push_back(t);
   }
-  return pattern_of(g, known);
+  return pattern_of(g, known, floating_constants::unknown);
 }
 /// Returns a tensor of the same dtype and shape that no transform sees. Symbolic sizes become numbers.
 template <class T>
@@ -145,7 +160,7 @@ found_pattern tensor_pattern_by_rows(std::vector<T>& read, F const& f, T const& 
   dependent<graph, F> const g = make_fx(f, tracing::fake).with_captures(captured, like, rest...);
   meta const y = g.nodes[g.results[0]].out;
   found_pattern const r = found_on_tensors(read, cotangent_program<F>{f}, like, T::empty(y.sizes, y.type), rest...);
-  return {transposed(r.pattern), y};
+  return of_transposed(r, y);
 }
 
 /// Calls `call(f, rest...)` with the captures that a closure declares as further arguments.
@@ -187,13 +202,15 @@ struct sparsity_function {
   [[no_unique_address]] F f;
   template <class X, class... R>
   constexpr sparsity_pattern operator()(X const& x, R const&... rest) const {
-    return detail::jacobian_pattern(f, x, rest...).pattern;
+    detail::found_pattern const found = detail::jacobian_pattern(f, x, rest...);
+    return found.pattern;
   }
 };
 /// Returns the pattern of the Jacobian of f: `sparsity(f)(x, rest...)` has a row for each element of the result and a
 /// column for each element of x. It contains every entry that the Jacobian may have for any elements of x; it may
 /// contain others. It depends on shapes and dtypes, on constants of f, and on the elements of integer and bool tensors
-/// among `rest` and the captures, such as indices. Elements of x are not read.
+/// among `rest` and the captures, such as indices. Elements of x are not read. A floating 0 among the constants counts
+/// for static values only, because a tensor's function may read it from a variable.
 ///
 /// Works on static values, also in constant expressions, and on tensors. `f` is traced once, with its derivative. Loops
 /// are followed step by step, or until nothing grows if the number of steps is unknown; of branches both count.
@@ -203,19 +220,37 @@ template <class F>
 constexpr sparsity_function<F> sparsity(F f) {
   return {f};
 }
+namespace detail {
+/// The pattern that `Make{}()` finds, as a constant.
+template <class Make>
+struct pattern_constant {
+  struct extents {
+    int rows, columns, count;
+  };
+  static constexpr extents compute() {
+    found_pattern const f = Make{}();
+    return {f.pattern.rows, f.pattern.columns, f.pattern.count()};
+  }
+  static constexpr auto make() {
+    constexpr extents e = compute();
+    found_pattern const f = Make{}();
+    return static_pattern<e.rows, e.columns, e.count>(f.pattern.view());
+  }
+};
+template <class F, class... S>
+consteval bool require_specs() {
+  constexpr bool possible = std::is_empty_v<F> && (S::fixed && ...);
+  static_assert(possible, "varve: sparsity: for specs the function must capture nothing, and sizes must be numbers");
+  return possible;
+}
+} // namespace detail
 /// Returns the pattern as a constant: `constexpr auto p = sparsity(f, spec<double, 100>)`. `f` must capture nothing.
 template <class F, class... S>
   requires(sizeof...(S) > 0)
 constexpr auto sparsity(F, S...) {
-  constexpr bool possible = std::is_empty_v<F> && (S::fixed && ...);
-  static_assert(possible, "varve: sparsity: for specs the function must capture nothing, and sizes must be numbers");
-  if constexpr (possible) {
-    constexpr auto size = [] {
-      sparsity_pattern const p = detail::traced_pattern(nullptr, F{}, S::info()...).pattern;
-      return std::tuple(p.rows, p.columns, p.count());
-    }();
-    return static_pattern<std::get<0>(size), std::get<1>(size), std::get<2>(size)>(
-        detail::traced_pattern(nullptr, F{}, S::info()...).pattern);
+  if constexpr (detail::require_specs<F, S...>()) {
+    constexpr auto make = [] { return detail::traced_pattern(nullptr, F{}, S::info()...); };
+    return detail::pattern_constant<decltype(make)>::make();
   } else {
     return static_pattern<0, 0, 0>{};
   }
@@ -227,7 +262,9 @@ struct hessian_sparsity_function {
   [[no_unique_address]] F f;
   template <class X, class... R>
   constexpr sparsity_pattern operator()(X const& x, R const&... rest) const {
-    return detail::with_mirror_images(detail::jacobian_pattern(grad(f), x, rest...)).pattern;
+    detail::found_pattern const found = detail::jacobian_pattern(grad(f), x, rest...);
+    detail::found_pattern const both = detail::with_mirror_images(found);
+    return both.pattern;
   }
 };
 /// Returns the pattern of the Hessian of a function with a scalar result: `hessian_sparsity(f)(x, rest...)`. It is the
@@ -235,6 +272,20 @@ struct hessian_sparsity_function {
 template <class F>
 constexpr hessian_sparsity_function<F> hessian_sparsity(F f) {
   return {f};
+}
+/// Returns the pattern of the Hessian as a constant, as `sparsity` does: `hessian_sparsity(f, spec<double, 100>)`.
+template <class F, class... S>
+  requires(sizeof...(S) > 0)
+constexpr auto hessian_sparsity(F, S...) {
+  if constexpr (detail::require_specs<F, S...>()) {
+    constexpr auto make = [] {
+      detail::found_pattern const f = detail::traced_pattern(nullptr, grad(F{}), S::info()...);
+      return detail::with_mirror_images(f);
+    };
+    return detail::pattern_constant<decltype(make)>::make();
+  } else {
+    return static_pattern<0, 0, 0>{};
+  }
 }
 
 } // namespace varve
