@@ -660,6 +660,7 @@ using varve::operand;
 using varve::operand_list;
 using varve::operator_class;
 using varve::operator_decomposition;
+using varve::operator_reach;
 using varve::operator_schema;
 using varve::operator_text;
 using varve::ops;

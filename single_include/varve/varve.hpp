@@ -2082,10 +2082,25 @@ enum class operator_class : unsigned char {
   other
 };
 
+/// The elements of its operands on which an element of a result may depend. Rules state it: `static constexpr
+/// operator_reach reach = operator_reach::axis;`. By default the class of the operator says so (`planned_as`); an
+/// operator without a class may read every element. `sparsity` uses it (`varve/sparse.hpp`).
+enum class operator_reach : unsigned char {
+  by_class,
+  element,   // the elements at the same place; shapes broadcast
+  axis,      // the elements whose indices differ at most along the axis in attribute 0
+  earlier,   // of these the ones that are not later along the axis, or not earlier if attribute 1 is not 0
+  matrix,    // the elements with the same leading indices: all but the last two of operand 0
+  scattered, // operand 0 at the same place, and the elements of operand 2 that operand 1 moves there along an axis
+};
+
 /// The text that `emit_cpp` writes for an elementwise operator. Its rules state it: `static constexpr operator_text
 /// cpp{"kernel::exp($0)"};`. `$0`, `$1`, `$2` are its operands, and `$T` is the type in which it computes; `infix` is
 /// for floating-point numbers and registers. By default the operator is written as the kernel of its rules, for which
 /// more headers are read.
+///
+/// `emit_c` reads the same text: it writes a function of `varve/kernel` as that of `math.h`. An operator whose `cpp` is
+/// missing or is no C states `static constexpr char const* c99 = "acos$F($0)";`. `$F` is `f` for float, else nothing.
 struct operator_text {
   char const* text = nullptr;
   char const* infix = nullptr;
@@ -5763,20 +5778,20 @@ struct kernels_below;
 /// The rules of one operator for tensors, type-erased. A table is instantiated where a program first uses the operator
 /// on tensors.
 struct op_table {
-  char const* name;
+  char const* name = nullptr;
   /// Argument names, defaults and aliasing in PyTorch's notation, without the name. Empty if the rules have no schema.
-  char const* schema;
-  int arity;
-  bool differentiable;
-  tensor (*eval)(attributes const& at, boxed_args const& x);
-  tensor (*jvp)(int i, attributes const& at, tensor const& d, tensor const& y, boxed_args const& x);
-  tensor (*vjp)(int i, attributes const& at, tensor const& g, tensor const& y, boxed_args const& x);
-  tensor (*batch)(attributes const& at, extent n, boxed_args const& x, bool const* batched);
-  op_handle const* (*handle)();
+  char const* schema = "";
+  int arity = 0;
+  bool differentiable = true;
+  tensor (*eval)(attributes const& at, boxed_args const& x) = nullptr;
+  tensor (*jvp)(int i, attributes const& at, tensor const& d, tensor const& y, boxed_args const& x) = nullptr;
+  tensor (*vjp)(int i, attributes const& at, tensor const& g, tensor const& y, boxed_args const& x) = nullptr;
+  tensor (*batch)(attributes const& at, extent n, boxed_args const& x, bool const* batched) = nullptr;
+  op_handle const* (*handle)() = nullptr;
   /// Returns the result without data: shape, dtype and view layout. This is the kernel of the `meta` backend.
-  tensor (*meta)(attributes const& at, boxed_args const& x);
+  tensor (*meta)(attributes const& at, boxed_args const& x) = nullptr;
   /// The kernels registered at run time; null if there are none.
-  std::atomic<dispatch_table const*>* registered;
+  std::atomic<dispatch_table const*>* registered = nullptr;
   /// The values that are saved for `vjp`, by operand.
   saved_values saved{};
   op_kind kind = op_kind::placeholder;
@@ -5972,12 +5987,12 @@ struct layer_kind {
                  int operands) = nullptr;
   /// Processes a higher-order operator; null if the kind has no rule for any.
   boxed_args (*process_hop)(layer& self, boxed_hop const& op, boxed_args const& args) = nullptr;
-  /// Processes a custom function, type-erased (`detail::custom_function_ptr`), if not as `grad`, `jvp` and `vmap` do;
-  /// else null.
-  boxed_args (*process_custom)(layer& self, void const* function, boxed_args const& args) = nullptr;
   /// True if the layer records the operators that it processes (`grad`, `make_fx`). They must then come from one
   /// thread.
   bool records = false;
+  /// True for a mode that processes whole programs, as a trace does: eager autograd records calls with functions above
+  /// it, and custom functions reach it as calls.
+  bool takes_programs = false;
   /// True for a `dual_level`. It is not a transform of a function: eager autograd works as if it were not there.
   bool is_dual_level = false;
 
@@ -8621,6 +8636,26 @@ struct hop_signature {
   dims (*lengths)(attributes const& at) = nullptr;
 };
 
+/// What passes and interpreters of graphs know of a higher-order operator. Its tag states it.
+struct hop_traits {
+  hop_signature signature{};
+  /// True if the result is that of the function on operands 1, 2, ...
+  bool is_call = false;
+  /// True if the function draws random numbers that follow from operand 0.
+  bool draws_from_state = false;
+  /// For an operator whose results are those of one of its functions: the first operand that is passed to the function;
+  /// else -1. For a loop, `carried` returns how many of the first results replace operands in the next step.
+  int given_from = -1;
+  int (*carried)(attributes const& at) = nullptr;
+  /// True if the calls of one name, which is operand 0, share their function if it is the same (`share_regions`).
+  bool shares_region = false;
+  /// True for a `composite_hop`, which is only known by what it computes on tensors: graphs that contain it are
+  /// interpreted.
+  bool is_composite = false;
+  /// True if the function writes into operand 1, of which the call passes a copy. Passes leave the function unchanged.
+  bool writes_copy = false;
+};
+
 /// The lane kernels of an elementwise operator, from which programs planned at compile time are made.
 struct op_lanes {
   float (*f32)(float const* a) = nullptr;
@@ -8649,22 +8684,8 @@ struct op_handle {
   bool has_integer_lanes = false;
   /// For an in-place operator, returns the operator that computes what it writes; else null.
   op_handle const* (*functional)() = nullptr;
-  /// The signature of a higher-order operator.
-  hop_signature signature{};
-  /// `is_call`: true for a higher-order operator whose result is that of its function on operands 1, 2, ...
-  /// `draws_from_state`: true if the function draws random numbers that follow from operand 0.
-  bool is_call = false, draws_from_state = false;
-  /// For a higher-order operator whose results are those of one of its functions: the first operand that is passed to
-  /// the function; else -1. For a loop, `carried` returns how many of the first results replace operands in the next
-  /// step.
-  int given_from = -1;
-  int (*carried)(attributes const& at) = nullptr;
-  /// True for a higher-order operator whose calls of one name, which is operand 0, share their function if it is the
-  /// same (`share_regions`).
-  bool shares_region = false;
-  /// True for a higher-order operator whose function writes into operand 1, of which the call passes a copy. Passes
-  /// leave the function unchanged.
-  bool writes_copy = false;
+  /// What graphs know of a higher-order operator.
+  hop_traits hop{};
   /// True for an effect on whose result nothing depends. It is skipped when a function runs again for a gradient.
   bool only_tells = false;
   /// For operators whose attributes are a text: writes at most `most` characters of it, and a 0.
@@ -8681,10 +8702,13 @@ struct op_handle {
   operator_class planned_as = operator_class::other;
   /// The operator of ONNX that is the same on operands of one dtype (`rules<>::onnx`), or null.
   char const* onnx = nullptr;
-  /// The text of the operator in C++ (`rules<>::cpp`).
+  /// The text of the operator in C++ (`rules<>::cpp`), and in C if that one does not serve (`rules<>::c99`).
   operator_text cpp{};
+  char const* c99 = nullptr;
   /// True if it returns bool for numbers that are promoted to one dtype.
   bool compares = false;
+  /// The elements of operands on which an element of the result may depend (`rules<>::reach`).
+  operator_reach reach = operator_reach::by_class;
 };
 
 namespace detail {
@@ -8746,8 +8770,10 @@ constexpr op_handle make_handle() {
     h.has_integer_lanes = has_integer_lanes<Tag>;
   }
   if constexpr (requires { R::planned_as; }) h.planned_as = R::planned_as;
+  if constexpr (requires { R::reach; }) h.reach = R::reach;
   if constexpr (requires { R::onnx; }) h.onnx = R::onnx;
   if constexpr (requires { R::cpp; }) h.cpp = R::cpp;
+  if constexpr (requires { R::c99; }) h.c99 = R::c99;
   if constexpr (requires { typename R::functional; }) h.functional = &handle_of<typename R::functional>;
   return h;
 }
@@ -9637,25 +9663,24 @@ struct table_registration {
 
 /// The rules of an operator for tensors.
 template <class Tag, int Facts>
-inline constexpr op_table table{Tag::op_name,
-                                detail::schema_of<rules<Tag>>(),
-                                rules<Tag>::arity,
-                                !constant_to_derivatives<Tag>,
-                                &detail::erased<Tag, Facts>::eval,
-                                &detail::erased<Tag, Facts>::jvp,
-                                &detail::erased<Tag, Facts>::vjp,
-                                &detail::erased<Tag, Facts>::batch,
-                                &detail::erased<Tag, Facts>::handle_of,
-                                &detail::erased<Tag, Facts>::meta_of_result,
-                                &detail::registered<Tag>,
-                                detail::saved_of<rules<Tag>>(),
-                                rules<Tag>::kind,
-                                detail::pointwise_of<Tag>(),
-                                detail::functional_of<Tag, Facts>(),
-                                &detail::erased<Tag, Facts>::checked,
-                                detail::takes_complex<Tag>(),
-                                nullptr,
-                                detail::saved_by_of<rules<Tag>>()};
+inline constexpr op_table table{.name = Tag::op_name,
+                                .schema = detail::schema_of<rules<Tag>>(),
+                                .arity = rules<Tag>::arity,
+                                .differentiable = !constant_to_derivatives<Tag>,
+                                .eval = &detail::erased<Tag, Facts>::eval,
+                                .jvp = &detail::erased<Tag, Facts>::jvp,
+                                .vjp = &detail::erased<Tag, Facts>::vjp,
+                                .batch = &detail::erased<Tag, Facts>::batch,
+                                .handle = &detail::erased<Tag, Facts>::handle_of,
+                                .meta = &detail::erased<Tag, Facts>::meta_of_result,
+                                .registered = &detail::registered<Tag>,
+                                .saved = detail::saved_of<rules<Tag>>(),
+                                .kind = rules<Tag>::kind,
+                                .pointwise = detail::pointwise_of<Tag>(),
+                                .functional = detail::functional_of<Tag, Facts>(),
+                                .checked = &detail::erased<Tag, Facts>::checked,
+                                .takes_complex = detail::takes_complex<Tag>(),
+                                .saved_by = detail::saved_by_of<rules<Tag>>()};
 template <class Tag, int Facts>
 constexpr op_table const* detail::functional_of() {
   if constexpr (requires { typename rules<Tag>::functional; }) return &table<typename rules<Tag>::functional, Facts>;
@@ -13024,7 +13049,7 @@ inline constexpr bool composite_takes_complex = requires { requires Tag::takes_c
 VARVE_NOINLINE inline tensor of_complex_operands(char const* op, tensor const* const* x, int n, bool of_one) {
   for (int k = 0; k < n; ++k) {
     if (!x[k]->defined() || !is_complex(x[k]->dtype())) continue;
-    op_table const t{op, "", n, true, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr};
+    op_table const t{.name = op, .arity = n};
     auto const kernels = of_one ? complex_kernels.load(std::memory_order_acquire) : nullptr;
     tensor y = kernels ? kernels({&t, &no_attributes}, boxed_args(*x[k])) : tensor();
     if (!y.defined()) refuse_complex(op, x[k]->dtype());
@@ -13082,10 +13107,8 @@ struct public_call : op_table {
   template <std::size_t K>
   using argument = std::tuple_element_t<K, std::tuple<A...>>;
   explicit public_call(A const&... a)
-      : op_table{Tag::op_name, "", 0, true, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, &slot},
-        arguments(a...) {
-    arity = (0 + ... + is_dynamic_operand<A>);
-  }
+      : op_table{.name = Tag::op_name, .arity = (0 + ... + is_dynamic_operand<A>), .registered = &slot},
+        arguments(a...) {}
 
   tensor run() {
     boxed_args x;
@@ -19213,14 +19236,14 @@ struct slot {
   template <class Tower, class G>
   constexpr void add(Tower const& tower, G const& g) {
     if constexpr (!is_none<G>) {
-      static_assert(std::is_same_v<decltype(lift_to_all(tower, g)), V>,
-                    "varve: a cotangent is seen through a transform that the tape does not know; declare what brings "
-                    "it in: vjp(closure(f, g), x...)");
-    }
-    if constexpr (!is_none<G> && std::is_same_v<decltype(lift_to_all(tower, g)), V>) {
-      if (set) value = lift_to_all(tower, varve::add(value, g));
-      else value = lift_to_all(tower, g);
-      set = true;
+      constexpr bool known = std::is_same_v<decltype(lift_to_all(tower, g)), V>;
+      static_assert(known, "varve: a cotangent is seen through a transform that the tape does not know; declare what "
+                           "brings it in: vjp(closure(f, g), x...)");
+      if constexpr (known) {
+        if (set) value = lift_to_all(tower, varve::add(value, g));
+        else value = lift_to_all(tower, g);
+        set = true;
+      }
     }
   }
 };
@@ -21447,8 +21470,8 @@ constexpr graph_builder* trace_of(proxy const& p) {
 }
 template <class V>
 constexpr graph_builder* trace_of(V const& v) {
-  if constexpr (is_seen<V> && is_proxy_base<base_of<V>>) return trace_of(v.value);
-  else return nullptr;
+  if constexpr (traced_value<V> && is_seen<V>) return trace_of(v.value);
+  else return nullptr; // others may be facts, which are no values
 }
 /// Returns the first trace to which one of some values belongs, or null.
 template <class... X>
@@ -22317,8 +22340,7 @@ struct defined_operator {
 
   defined_operator(std::string const& n, std::string const& s, operator_schema const& read)
       : name(n), schema(s), node{name.c_str(), op_kind::indexing, read.operands(), nullptr},
-        table{name.c_str(), schema.c_str(), read.operands(), true,    nullptr,    nullptr,
-              nullptr,      nullptr,        nullptr,         nullptr, &registered},
+        table{.name = name.c_str(), .schema = schema.c_str(), .arity = read.operands(), .registered = &registered},
         entry{&table, nullptr} {
     node.own = false;
     if (only_computes(read)) table.defined = &node;
@@ -22862,7 +22884,7 @@ public:
   explicit higher_order_operator(char const* name, hop_signature const& s = {})
       : higher_order_operator(name, s, nullptr) {}
   /// Makes an operator whose calls are nodes of graphs, with the name and signature of the node.
-  explicit higher_order_operator(op_handle const& node) : higher_order_operator(node.name, node.signature, &node) {}
+  explicit higher_order_operator(op_handle const& node) : higher_order_operator(node.name, node.hop.signature, &node) {}
   higher_order_operator(char const* name, hop_signature const& s, op_handle const* node)
       : name_(name), signature_(s), node_(node), written_(std::strchr(s.text, '!') != nullptr) {
     operators& all = list();
@@ -22909,7 +22931,8 @@ public:
     for (auto* o = all.first; o; o = o->next_) f(*o);
   }
 
-  /// Registers a kernel `(boxed_hop const&, boxed_args const&)` for a key; `composite_explicit` serves every backend.
+  /// Registers a kernel `(boxed_hop const&, boxed_args const&)` for a key. `composite_explicit` serves every backend.
+  /// `composite_implicit` also serves every transform and mode without a rule: these process what the kernel does.
   template <class F>
   void impl(dispatch_key key, F f) {
     add({key, nullptr, varve::name(key)},
@@ -22953,9 +22976,14 @@ public:
   /// States that results may be what its functions return: operands of the functions, and views of those.
   void mark_passing() { passes_ = true; }
   bool passes_results() const { return passes_; }
+  /// States that modes process the operators of its functions. Only a mode that takes whole programs receives a call,
+  /// with its functions as they are.
+  void mark_transparent() { transparent_ = true; }
   /// The keys that a call skips unless something is registered for them.
   static constexpr dispatch_key_set default_fallthrough{dispatch_key::inplace_or_view, dispatch_key::autocast,
                                                         dispatch_key::transform_back};
+  /// Runs the `composite_implicit` kernel of a call, in place of the operator.
+  boxed_args decompose(boxed_hop const& op, boxed_args const& x) { return (*composite())(nullptr, op, x); }
   bool has(dispatch_key key) const { return search({key, nullptr, varve::name(key)}); }
 
   template <class = void>
@@ -23035,13 +23063,27 @@ private:
   boxed_args call_transform(boxed_hop const& op, boxed_args const& x);
   template <class = void>
   boxed_args call_mode(boxed_hop const& op, layer_stack& stack, boxed_args const& x);
+  template <class = void>
+  boxed_args call_program_mode(boxed_hop const& op, layer_stack& stack, boxed_args const& x);
+  /// Returns the stack of the mode that receives a call at a key, or null.
+  layer_stack* mode_at(dispatch_key k) const;
   rule* rule_of_subclass(boxed_args const& x) const;
+  /// Returns the rule of a mode. A trace that is a mode uses the rule of traces.
+  rule* rule_of_mode(layer_kind const& mode) const {
+    if (mode.is_trace()) return search({dispatch_key::transform, nullptr, "trace"});
+    return search({dispatch_key::dispatch_mode, mode.mode_type, ""});
+  }
+  bool processes(layer_kind const& mode) const { return mode.process_hop || rule_of_mode(mode); }
+  /// Returns the kernel that is run by whatever has no rule of its own, or null.
+  rule* composite() const {
+    return search({dispatch_key::composite_implicit, nullptr, varve::name(dispatch_key::composite_implicit)});
+  }
 
   char const* name_;
   hop_signature signature_;
   op_handle const* node_;
   bool written_;
-  bool passes_ = false;
+  bool passes_ = false, transparent_ = false;
   higher_order_operator* next_ = nullptr;
   detail::spin_lock lock_; // held while a rule is added
   std::atomic<rule*> rules_{nullptr};
@@ -23077,13 +23119,17 @@ boxed_args higher_order_operator::call_transform(boxed_hop const& op, boxed_args
   layer_kind const& kind = *top.kind;
   if (rule* const r = search({dispatch_key::transform, nullptr, kind.name})) return (*r)(&top, op, alive);
   if (kind.process_hop) return kind.process_hop(top, op, alive);
+  if (rule* const r = composite()) return (*r)(nullptr, op, alive);
   refuse("transform", kind.name, std::string("register one with op.impl(\"") + kind.name + "\", rule)");
 }
 
 template <class>
 boxed_args higher_order_operator::call_mode(boxed_hop const& op, layer_stack& stack, boxed_args const& x) {
   thread_state const& s = this_thread_state;
-  bool const whole = stack.top->kind->is_trace() || stack.top->kind->process_custom;
+  bool const whole = stack.top->kind->is_trace() || stack.top->kind->takes_programs;
+  bool const last = stack.key == dispatch_key::dispatch_mode;
+  if (last && &stack != &this_thread_state.modes && !processes(*stack.top->kind)) // it sees what the operator does
+    if (rule* const r = composite()) return (*r)(nullptr, op, x);
   // Unlike the mode, eager autograd does not process the whole call.
   if (layer_kind const& kind = *stack.top->kind;
       whole && s.grad_mode && !s.excluded.has(dispatch_key::autograd_functionality)) {
@@ -23102,15 +23148,13 @@ boxed_args higher_order_operator::call_mode(boxed_hop const& op, layer_stack& st
     if (auto const key = static_cast<dispatch_key>(k); key != dispatch_key::transform)
       if (has(key) || (is_autograd(key) && has(dispatch_key::autograd)))
         done |= is_autograd(key) ? dispatch_key::autograd_functionality : key;
-  bool const last = stack.key == dispatch_key::dispatch_mode;
   dispatch_key_set const modes_above(dispatch_key::function_mode, dispatch_key::pre_dispatch);
   dispatch_key_set const passed = whole ? dispatch_key::autograd_functionality : dispatch_key_set{};
   key_guard const off(s.included, (last ? done | modes_above : s.excluded) | passed);
   popped const p(stack);
   layer& mode = p.top();
-  bool const traces = mode.kind->is_trace(); // traces use the rule of traces, as a mode too
-  rule* const r = traces ? search({dispatch_key::transform, nullptr, "trace"})
-                         : search({dispatch_key::dispatch_mode, mode.kind->mode_type, ""});
+  bool const traces = mode.kind->is_trace();
+  rule* const r = rule_of_mode(*mode.kind);
   bool const passes = !r && !mode.kind->process_hop; // a mode without a rule processes what the functions do
   if (passes && last && &stack != &s.modes)          // infra modes must process whole programs
     refuse("mode", mode.kind->name, "register one with op.impl_mode<mode>(rule)");
@@ -23127,6 +23171,36 @@ boxed_args higher_order_operator::call_mode(boxed_hop const& op, layer_stack& st
   return r ? (*r)(traces ? &mode : mode.object, within, x) : mode.kind->process_hop(mode, within, x);
 }
 
+template <class>
+boxed_args higher_order_operator::call_program_mode(boxed_hop const& op, layer_stack& stack, boxed_args const& x) {
+  thread_state const& s = this_thread_state;
+  constexpr dispatch_key_set above =
+      dispatch_key_set::full().above(dispatch_key::dispatch_mode) - dispatch_key_set(dispatch_key::transform);
+  key_guard const off(s.included, s.excluded | above);
+  popped const p(stack);
+  layer& mode = p.top();
+  rule* const r = rule_of_mode(*mode.kind);
+  if (!r) return mode.kind->process_hop(mode, op, x);
+  return (*r)(mode.kind->is_trace() ? &mode : mode.object, op, x);
+}
+
+VARVE_LIBRARY layer_stack* higher_order_operator::mode_at(dispatch_key k) const {
+  thread_state& s = this_thread_state;
+  if (transparent_) {
+    if (k != dispatch_key::dispatch_mode) return nullptr;
+    for (infra_mode const slot : {infra_mode::functional, infra_mode::proxy}) {
+      layer_stack& here = s.infra[static_cast<int>(slot)];
+      if (here.top && (here.top->kind->is_trace() || here.top->kind->takes_programs)) return &here;
+    }
+    return nullptr;
+  }
+  layer_stack* const stack = k == dispatch_key::function_mode   ? &s.functions
+                             : k == dispatch_key::pre_dispatch  ? s.next_pre_dispatch()
+                             : k == dispatch_key::dispatch_mode ? s.next_mode()
+                                                                : nullptr;
+  return stack && stack->top ? stack : nullptr;
+}
+
 VARVE_LIBRARY higher_order_operator::rule* higher_order_operator::rule_of_subclass(boxed_args const& x) const {
   for (auto const& t : x) {
     if (!t.defined() || !t.object()) continue;
@@ -23140,15 +23214,16 @@ template <class>
 boxed_args higher_order_operator::redispatch(boxed_hop const& op, dispatch_key_set keys, boxed_args const& x) {
   thread_state& s = this_thread_state;
   auto const rule_for = [&](dispatch_key k) { return search({k, nullptr, varve::name(k)}); };
+  auto const kernel = [&] {
+    rule* const r = rule_for(dispatch_key::composite_explicit);
+    return r ? r : composite();
+  };
   while (true) {
     dispatch_key const k = keys.highest();
     if (k == dispatch_key::undefined)
       refuse("backend", varve::name(k), "no key of the call is left: redispatch to lower keys only");
-    layer_stack* const stack = k == dispatch_key::function_mode   ? &s.functions
-                               : k == dispatch_key::pre_dispatch  ? s.next_pre_dispatch()
-                               : k == dispatch_key::dispatch_mode ? s.next_mode()
-                                                                  : nullptr;
-    if (stack && stack->top) return call_mode(op, *stack, x);
+    if (layer_stack* const stack = mode_at(k))
+      return transparent_ ? call_program_mode(op, *stack, x) : call_mode(op, *stack, x);
     if (k == dispatch_key::transform) {
       bool wrapped = false;
       for (auto const& t : x) wrapped = wrapped || (t.defined() && t.is_wrapped());
@@ -23162,8 +23237,7 @@ boxed_args higher_order_operator::redispatch(boxed_hop const& op, dispatch_key_s
     if (k == dispatch_key::subclass) { // a subclass without a rule processes what the functions do
       if (rule* const r = rule_of_subclass(x)) return (*r)(nullptr, op, x);
       keys = keys.below(k);
-      if (rule* const r = keys.empty() ? rule_for(dispatch_key::composite_explicit) : nullptr)
-        return (*r)(nullptr, op, x);
+      if (rule* const r = keys.empty() ? kernel() : nullptr) return (*r)(nullptr, op, x);
       continue;
     }
     if (is_autograd(k)) {
@@ -23182,7 +23256,7 @@ boxed_args higher_order_operator::redispatch(boxed_hop const& op, dispatch_key_s
     }
     if (rule* const r = rule_for(k)) return (*r)(nullptr, op, x);
     if (is_backend(k)) {
-      if (rule* const r = rule_for(dispatch_key::composite_explicit)) return (*r)(nullptr, op, x);
+      if (rule* const r = kernel()) return (*r)(nullptr, op, x);
       refuse("backend", varve::name(k),
              std::string("register one with op.impl(dispatch_key::") + varve::name(k) +
                  ", rule), or for all backends with dispatch_key::composite_explicit");
@@ -23884,9 +23958,10 @@ inline input_masks masks_of_call(graph const& g, node const& nd, input_masks con
   std::uint64_t all = 0;
   for (auto const m : operands) all |= m;
   region const* const first = g.regions.data() + nd.regions_first;
-  bool const is_loop = nd.op->carried != nullptr;
-  std::size_t const from = nd.op->given_from < 0 ? operands.size() : static_cast<std::size_t>(nd.op->given_from);
-  if (nd.op->given_from < 0 || nd.regions_count == 0 ||
+  bool const is_loop = nd.op->hop.carried != nullptr;
+  std::size_t const from =
+      nd.op->hop.given_from < 0 ? operands.size() : static_cast<std::size_t>(nd.op->hop.given_from);
+  if (nd.op->hop.given_from < 0 || nd.regions_count == 0 ||
       static_cast<std::size_t>(first->inputs) + from > operands.size())
     return input_masks(64, all);
   input_masks in(operands.begin() + from, operands.end());
@@ -23898,7 +23973,7 @@ inline input_masks masks_of_call(graph const& g, node const& nd, input_masks con
     }
     return r;
   }
-  auto const carried = static_cast<std::size_t>(nd.op->carried(nd.at));
+  auto const carried = static_cast<std::size_t>(nd.op->hop.carried(nd.at));
   for (bool grown = true; grown; r = masks_of_results(g, *first, in)) {
     grown = false;
     for (std::size_t k = 0; k < carried && k < r.size(); ++k) {
@@ -24169,10 +24244,10 @@ constexpr bool draws(graph const& g, int r = 0, bool any = false);
 /// used. With `any`, draws from a state of the generator that is an operand count as well.
 constexpr bool draws(graph const& g, node const& n, bool any = false) {
   if (n.op->kind == op_kind::random) return n.at.count > 0; // the state of the generator has no attributes
-  bool const given = n.op->draws_from_state && !any && n.at[0][0] != 0 && // run again: numbers were drawn before
+  bool const given = n.op->hop.draws_from_state && !any && n.at[0][0] != 0 && // run again: numbers were drawn before
                      g.nodes[g.edges[n.first]].op->kind != op_kind::random;
   for (int k = 0; k < n.regions_count && !given; ++k)
-    if (draws(g, n.regions_first + k, any || n.op->draws_from_state)) return true;
+    if (draws(g, n.regions_first + k, any || n.op->hop.draws_from_state)) return true;
   return false;
 }
 /// True if region r of a graph draws random numbers.
@@ -24198,6 +24273,12 @@ constexpr int count_effects(graph const& g) {
   region const& f = g.regions[0];
   for (int k = f.node_first; k < f.node_first + f.node_count; ++k) n += acts(g, g.nodes[k]);
   return n;
+}
+/// Returns a `composite_hop` that a graph calls, or null.
+constexpr op_handle const* composite_hop_in(graph const& g) {
+  for (node const& n : g.nodes)
+    if (n.op->hop.is_composite) return n.op;
+  return nullptr;
 }
 /// Returns an operator with an effect that occurs in a graph, called or not; null if there is none.
 constexpr op_handle const* effect_in(graph const& g) {
@@ -24359,7 +24440,7 @@ public:
   }
   constexpr graph run() {
     for (std::size_t n = 0; n < g_.nodes.size(); ++n)
-      if (g_.nodes[n].op->shares_region) find_home(static_cast<int>(n));
+      if (g_.nodes[n].op->hop.shares_region) find_home(static_cast<int>(n));
     mark(0);
     return without_unused();
   }
@@ -24429,7 +24510,7 @@ private:
   }
   constexpr int function_of(node const& nd, int k) const {
     int const r = nd.regions_first + k;
-    return nd.op->shares_region ? home_[static_cast<std::size_t>(r)] : r;
+    return nd.op->hop.shares_region ? home_[static_cast<std::size_t>(r)] : r;
   }
   constexpr void mark(int r) {
     if (used_[static_cast<std::size_t>(r)]) return;
@@ -24461,11 +24542,11 @@ private:
 } // namespace detail
 
 /// Returns the same graph in which calls of the same name with equal functions share one function
-/// (`op_handle::shares_region`: `invoke_subgraph`). Functions that are not called are dropped. Quadratic in the number
+/// (`hop_traits::shares_region`: `invoke_subgraph`). Functions that are not called are dropped. Quadratic in the number
 /// of such calls.
 constexpr graph share_regions(graph const& g) {
   for (node const& n : g.nodes)
-    if (n.op->shares_region) {
+    if (n.op->hop.shares_region) {
       detail::region_sharer s(g); // named, as graphs are: g++ 12 loses temporaries that hold storage
       return s.run();
     }
@@ -24480,7 +24561,7 @@ namespace varve {
 namespace detail {
 /// True if a call receives the state of the generator although its function draws nothing.
 constexpr bool needs_no_state(graph const& g, node const& n) {
-  bool needless = n.op->draws_from_state && g.nodes[g.edges[n.first]].out.sizes.n > 0;
+  bool needless = n.op->hop.draws_from_state && g.nodes[g.edges[n.first]].out.sizes.n > 0;
   for (int k = 0; needless && k < n.regions_count; ++k) needless = !draws(g, n.regions_first + k, true);
   return needless;
 }
@@ -24500,7 +24581,7 @@ constexpr list<char> unread_states(graph const& g) {
 /// of the generator (`wrap_activation_checkpoint`). Linear in the nodes, for each nesting depth of functions.
 constexpr graph without_unread_states(graph const& g) {
   bool any = false;
-  for (node const& n : g.nodes) any = any || (n.op->draws_from_state && detail::needs_no_state(g, n));
+  for (node const& n : g.nodes) any = any || (n.op->hop.draws_from_state && detail::needs_no_state(g, n));
   if (!any) return g;
   list<char> const unread = detail::unread_states(g);
   rewriter w(g);
@@ -24508,7 +24589,7 @@ constexpr graph without_unread_states(graph const& g) {
       [&](int n) {
         node const& nd = g.nodes[n];
         if (unread[n]) return -1;
-        if (!nd.op->draws_from_state || !detail::needs_no_state(g, nd)) return w.copy(nd);
+        if (!nd.op->hop.draws_from_state || !detail::needs_no_state(g, nd)) return w.copy(nd);
         node number{};
         number.op = &constant_handle, number.out = {dtype::int64, {}};
         int const none = w.append(number, nullptr);
@@ -26432,7 +26513,7 @@ inline operand_writes writes_into_operands(graph const& g) {
   operand_writes r;
   std::vector<bool> given_copy(g.nodes.size(), false); // placeholders of functions that receive a copy
   for (node const& nd : g) {
-    if (!nd.op->writes_copy) continue;
+    if (!nd.op->hop.writes_copy) continue;
     region const& f = g.regions[static_cast<std::size_t>(nd.regions_first)];
     for (int n = f.node_first; n < f.node_first + f.inputs; ++n)
       given_copy[static_cast<std::size_t>(n)] = g.nodes[static_cast<std::size_t>(n)].value == 0;
@@ -26590,474 +26671,6 @@ boxed_args flatten(Y const& y) {
 } // namespace detail
 
 } // namespace varve
-
-// ---- varve/hop/some_lanes.hpp
-/// @file
-/// Functions that only some lanes of a `vmap` should run: the branches of a `cond` whose predicate is mapped, and the
-/// steps of loops in which some lanes are finished. They run for all lanes, and the results of the other lanes are
-/// discarded. The extra work must be harmless: it may contribute no derivative (0 * inf is NaN) and may write nothing,
-/// and no loop may wait for the other lanes.
-namespace varve::detail {
-
-/// True if it is known that no derivative of a static value is taken below the `vmap`s that see it.
-template <class V>
-inline constexpr bool only_mapped = level_of<V> == 0 && !is_proxy_base<base_of<V>> && !is_tensor_base<base_of<V>>;
-template <class Lv, class N, class V, class Extra>
-inline constexpr bool only_mapped<seen<vmap_interpreter<Lv, N>, V, Extra>> = only_mapped<V>;
-
-/// The interpreter of a static `vmap` inside a function that only some of its lanes run. Loops do not wait for the
-/// other lanes.
-template <class I, class P>
-struct some_lanes_of : I {
-  [[no_unique_address]] P which; // one truth value for each lane, as seen below the `vmap`
-
-  template <class Op, class... X>
-  constexpr auto process(Op const& op, X const&... x) const {
-    if constexpr (requires { Op::end_is_open; }) {
-      if constexpr (Op::end_is_open)
-        return rules<typename Op::tag>::vmap(*this, op.for_lanes(), x..., this->close(*this, which));
-      else return rules<typename Op::tag>::vmap(*this, op, x...);
-    } else if constexpr (is_hop<Op>) {
-      return rules<typename Op::tag>::vmap(*this, op, x...);
-    } else {
-      static_assert(rules<typename Op::tag>::kind != op_kind::effect || handle<typename Op::tag>.in_all_lanes,
-                    "varve: vmap: a function that only some lanes run, as a branch of cond, cannot do something "
-                    "outside of the program: it would do so for the others too; call it outside, on the result");
-      return in_these_lanes(I::process(op, x...));
-    }
-  }
-  template <class V>
-  constexpr auto lift(V const& v) const {
-    return in_these_lanes(I::lift(v));
-  }
-  /// Returns a value of the `vmap` as the function sees it; returns any other value unchanged.
-  template <class V>
-  constexpr auto in_these_lanes(V const& v) const {
-    if constexpr (at_level<V, I::level>) return this->close(*this, v.value);
-    else return v;
-  }
-  /// Returns a result of the function as a value for all lanes.
-  template <class V>
-  static constexpr auto in_all_lanes(V const& v) {
-    if constexpr (at_level<V, I::level>) return I::close(static_cast<I const&>(v.in), v.value);
-    else return v;
-  }
-};
-template <class I, class P, class V, class Extra>
-inline constexpr bool only_mapped<seen<some_lanes_of<I, P>, V, Extra>> = only_mapped<V>;
-
-/// Returns the interpreter for the lanes in which `which` holds, among the lanes that run the current function.
-template <class I, class P>
-constexpr auto lanes_for(seen<I, P> const& which) {
-  return some_lanes_of<I, P>{which.in, which.value};
-}
-template <class I, class Q, class P>
-constexpr auto lanes_for(seen<some_lanes_of<I, Q>, P> const& which) {
-  auto const both = where(which.in.which, which.value, false);
-  return some_lanes_of<I, std::remove_const_t<decltype(both)>>{which.in, both};
-}
-
-/// Returns x, detached outside of the lanes of `which`, because only these lanes read it.
-template <class P, class X>
-constexpr auto cut_elsewhere(P const& which, X const& x) {
-  if constexpr (only_mapped<X> || static_and_not_floating<X>()) return x;
-  else return where(which, x, detach(x));
-}
-/// Runs a function of a pack of static or traced values for the lanes in which `which` holds. Its captures have already
-/// become operands.
-template <class F, class P, class... X>
-constexpr auto on_lanes(F const& f, P const& which, std::tuple<X...> const& x) {
-  auto const lanes = lanes_for(which);
-  auto const run = [&](auto const&... v) { return f(lanes.in_these_lanes(v)...); };
-  return tree_map([&](auto const& y) { return lanes.in_all_lanes(y); },
-                  spread(run, tree_map([&](auto const& v) { return cut_elsewhere(which, v); }, x)));
-}
-/// Runs a function of tensors for the lanes in which `which` holds, with arbitrary captures. Defined in
-/// `boxed_some_lanes.hpp`.
-template <class F, class P>
-boxed_args on_lanes(F const& f, P const& which, boxed_args const& x);
-
-} // namespace varve::detail
-
-// ---- varve/hop/boxed_some_lanes.hpp
-/// @file
-/// Functions that only some lanes run, on tensors. A layer above the `vmap` separates the values that such a function
-/// computes from values that existed before it, including captured tensors. The latter are detached in the other lanes
-/// wherever a derivative could be taken, and may not be written.
-namespace varve::detail {
-
-/// Returns the lanes (undefined = all) in which the predicate also holds. If the predicate is the same for all lanes,
-/// returns `lanes`.
-template <class P>
-  requires std::is_same_v<P, tensor>
-P lanes_where(P const& lanes, P const& predicate, bool holds = true) {
-  if (!backend<tensor_base>::is_mapped(predicate)) return lanes;
-  P const own = holds ? P(ne(predicate, 0)) : P(eq(predicate, 0));
-  return lanes.defined() ? P(varve::where(lanes, own, false)) : own;
-}
-/// Returns a loop's condition, if there is one, such that it does not wait for lanes outside of `lanes`.
-template <class T>
-  requires std::is_same_v<T, tensor>
-boxed_function for_lanes(boxed_function const& condition, T const& lanes) {
-  if (!condition || !lanes.defined()) return condition;
-  return [condition, lanes](boxed_args const& a) {
-    return tree_map([&](T const& go) { return T(varve::where(lanes, go, false)); }, condition(a));
-  };
-}
-
-/// The layer that separates values. A value of this layer is an operand or was computed by the function; any other
-/// value is captured.
-template <class On = void>
-struct lanes_layer : layer {
-  using T = dependent<tensor, On>;
-  T which;                                      // one truth value per lane
-  boxed_args before;                            // the values that existed before, operands first
-  boxed_args seen_as;                           // the values of `before` as the function sees them
-  std::vector<dependent<std::uint64_t, On>> in; // the function, inside this one, that saw each value of `before`
-  bool differentiable;                          // whether derivatives of what the `vmap` computes may be taken
-  bool grad_mode = this_thread_state.grad_mode; // around the call
-  static layer_kind const own_kind;
-
-  explicit lanes_layer(T const& lanes)
-      : layer(own_kind, this), which(lanes), differentiable(is_watched(this_thread_state.transforms.top->below)) {
-    pushed::name(*this, this_thread_state.transforms);
-  }
-  static bool is_watched(varve::layer const* l) {
-    while (l && l->kind->role == layer_role::vmap) l = l->below;
-    return l || trace_layer::mode_at_work(); // the graph may be differentiated when it is run
-  }
-  bool mine(T const& t) const { return t.defined() && t.is_wrapped() && t.layer() == id; }
-  T wrap(T const& t) const { return t.defined() && !t.is_number() ? T::wrap(t, id, level, {}, {}, t.sizes()) : t; }
-  boxed_args wrap(boxed_args const& x) const {
-    return tree_map([&](T const& t) { return wrap(t); }, x);
-  }
-  T open(T const& t) const { return mine(t) ? T(t.inner()) : t; }
-  boxed_args open(boxed_args const& x) const {
-    return tree_map([&](T const& t) { return open(t); }, x);
-  }
-  static bool requires_grad(T const& t) { return t.is_wrapped() ? requires_grad(t.inner()) : t.has_history(); }
-  /// Returns an id of the layers below. A value computed while tracing the body of an inner loop is valid only in that
-  /// body.
-  static std::uint64_t function_at_work() {
-    std::uint64_t r = 0;
-    for (varve::layer const* l = this_thread_state.transforms.top; l; l = l->below)
-      r = (r ^ l->id) * 0x9E3779B97F4A7C15u;
-    return r;
-  }
-  /// Returns a value that existed before, as the function sees it. Must be called while this layer is off the stack.
-  T seen(T const& t) {
-    if (!t.defined() || t.is_number()) return t;
-    std::uint64_t const here = function_at_work();
-    for (int k = 0; k < before.size(); ++k)
-      if (before[k].is(t) && in[static_cast<std::size_t>(k)] == here) return seen_as[k];
-    before.push_back(t);
-    in.push_back(here);
-    // the function may use the value first inside a grad-mode scope of its own
-    set_grad_enabled const as_called(grad_mode);
-    seen_as.push_back(has_derivatives(t.dtype()) && (differentiable || requires_grad(t)) ? T(cut_elsewhere(which, t))
-                                                                                         : t);
-    return seen_as[seen_as.size() - 1];
-  }
-  [[noreturn]] VARVE_COLD static void refuse_write(char const* op) {
-    refuse::with<transform_error>(
-        (std::string("varve: vmap: ") + op +
-         ": a function that only some lanes run, as a branch of cond, cannot write into what was there "
-         "before it: the others would be written too; return the new value instead")
-            .c_str());
-  }
-  [[noreturn]] VARVE_COLD static void refuse_effect(char const* op) {
-    refuse::with<transform_error>(
-        (std::string("varve: vmap: ") + op +
-         ": a function that only some lanes run, as a branch of cond, cannot do something outside of "
-         "the program: it would do so for the others too; call it outside, on the result")
-            .c_str());
-  }
-  void require_own(char const* op, T const& t) const {
-    if (!mine(t)) refuse_write(op);
-    for (boxed_args const* all : {&before, &seen_as})
-      for (auto const& b : *all)
-        if (b.defined() && t.inner().shares_storage(b)) refuse_write(op);
-  }
-
-  static tensor process(layer& l, boxed_op const& op, boxed_args const& x) {
-    auto& self = static_cast<lanes_layer&>(l);
-    if (op.table->kind == op_kind::effect && !op.table->handle()->in_all_lanes) refuse_effect(op.name());
-    bool const writes = x.size() && (op.table->kind == op_kind::mutation || std::strchr(op.schema(), '!'));
-    if (writes) self.require_own(op.name(), x[0]);
-    boxed_args in;
-    for (auto const& t : x) in.push_back(self.mine(t) ? t.inner() : self.seen(t));
-    T const y = op(in);
-    return writes ? x[0] : self.wrap(y);
-  }
-  /// Processes a higher-order operator by calling it one level below. A loop does not wait for lanes that do not run
-  /// it.
-  static boxed_args process_hop(layer& l, boxed_hop const& call, boxed_args const& x) {
-    auto& self = static_cast<lanes_layer&>(l);
-    std::vector<boxed_function> functions;
-    for (auto const& f : call.functions) {
-      bool const decides = functions.size() == 1 && std::strcmp(call.name(), "while_loop") == 0;
-      functions.push_back([&self, f, decides](boxed_args const& a) {
-        reentered const on(this_thread_state.transforms, self);
-        boxed_args y = f(self.wrap(a));
-        lowered const off;
-        y = self.open(y);
-        return decides ? tree_map([&](T const& go) { return T(varve::where(self.which, go, false)); }, y) : y;
-      });
-    }
-    return self.below(x, call.name(), call.with(std::move(functions)));
-  }
-  /// Runs a call whose functions are wrapped for this layer, one level below.
-  template <class Call>
-  boxed_args below(boxed_args const& x, char const* name, Call const& call) {
-    lowered const off;
-    boxed_args in;
-    std::vector<dependent<std::uint32_t, On>> versions;
-    for (auto const& t : x) {
-      in.push_back(mine(t) ? t.inner() : seen(t));
-      versions.push_back(t.defined() ? in[in.size() - 1].writes() : 0);
-    }
-    boxed_args y = call(in);
-    for (int i = 0; i < x.size(); ++i)
-      if (x[i].defined() && in[i].writes() != versions[static_cast<std::size_t>(i)]) require_own(name, x[i]);
-    for (int k = 0; k < y.size(); ++k) {
-      int same = -1;
-      for (int i = 0; i < x.size(); ++i)
-        if (mine(x[i]) && y[k].is(in[i])) same = i;
-      y[k] = same >= 0 ? x[same] : wrap(y[k]);
-    }
-    return y;
-  }
-};
-template <class On>
-inline constexpr layer_kind lanes_layer<On>::own_kind{.name = "lanes",
-                                                      .role = layer_role::lanes,
-                                                      .process = &lanes_layer::process,
-                                                      .process_hop = &lanes_layer::process_hop};
-
-template <class F, class P>
-boxed_args on_lanes(F const& f, P const& which, boxed_args const& x) {
-  lanes_layer<> l(which);
-  boxed_args in;
-  for (auto const& t : x) in.push_back(l.wrap(l.seen(t)));
-  pushed const on(this_thread_state.transforms, l);
-  return l.open(f(in));
-}
-
-} // namespace varve::detail
-
-// ---- varve/transform/vjp.hpp
-namespace varve {
-
-namespace detail {
-/// Owns a pointer. It can be used in constant expressions.
-template <class T>
-class owned {
-public:
-  constexpr explicit owned(T* p) : p_(p) {}
-  constexpr owned(owned&& o) noexcept : p_(o.p_) { o.p_ = nullptr; }
-  owned(owned const&) = delete;
-  owned& operator=(owned const&) = delete;
-  constexpr ~owned() { delete p_; }
-  constexpr T* operator->() const { return p_; }
-
-private:
-  T* p_;
-};
-template <class F, class... X>
-constexpr auto* new_reverse_scope([[maybe_unused]] F const& f, [[maybe_unused]] X const&... x) {
-  if constexpr (any_dynamic<X...>) return new dynamic_reverse_scope<>();
-  else return new static_reverse_scope<F, X...>(f, x...);
-}
-} // namespace detail
-
-namespace detail {
-/// Refuses a function if none of its results has a derivative.
-template <class Y>
-constexpr void require_floating_result(Y const& y) {
-  if constexpr (tree_is_dynamic<Y>()) {
-    bool any = false, floating = false;
-    dtype type{};
-    tree_for_each(
-        [&](auto const& v) {
-          if constexpr (value<std::remove_cvref_t<decltype(v)>>)
-            any = true, type = dtype_of(v), floating = floating || has_derivatives(type);
-        },
-        y);
-    if (any && !floating)
-      refuse::dtype_is_not_supported("vjp: the results of the function have no derivative", name(type));
-  } else {
-    static_assert(has_derivative<Y>(), "varve: vjp: the function returns no floating value, so that nothing has a "
-                                       "derivative; convert its result");
-  }
-}
-} // namespace detail
-
-/// The second result of `vjp`. It maps cotangents of the results to a tuple of cotangents of the arguments and may be
-/// called many times.
-template <class Scope, class In, class Y>
-struct pullback {
-  detail::owned<Scope> scope;
-  In in;
-  Y y;
-  template <class G>
-  constexpr auto operator()(G const& g) const {
-    scope->backward(y, g);
-    return scope->gradient(in);
-  }
-  /// Pulls back cotangents of the leaves of the result that are marked as used. Other leaves get no cotangent.
-  template <class G>
-  constexpr auto operator()(G const& g, detail::used_results const& used) const {
-    scope->backward(y, g, used);
-    return scope->gradient(in);
-  }
-  /// Returns which arguments received a cotangent in the last call.
-  constexpr detail::used_results reached() const { return scope->reached(in); }
-};
-
-/// Returns the value of f and its pullback, by reverse mode: `auto [y, pull] = vjp(f, x...)`. `pull(g)` returns a tuple
-/// with one cotangent per argument; `g` is a tree with the structure of the result. The cotangent of an argument that
-/// is not floating is `none`. Refuses a function without a floating result.
-template <class F, class... X>
-constexpr auto vjp(F f, X const&... x) {
-  static_assert((detail::has_derivative<X>() || ...),
-                "varve: vjp: no argument has a floating value to differentiate; write 2.0 for 2, or convert one");
-  auto* raw = detail::new_reverse_scope(f, x...);
-  using Scope = std::remove_pointer_t<decltype(raw)>;
-  detail::owned<Scope> scope(raw);
-  auto in = scope->track(std::tuple<X...>(x...));
-  scope->give(detail::captures_of(f));
-  auto y = scope->run([&] { return detail::call_with(f, in, std::index_sequence_for<X...>{}); });
-  detail::require_floating_result(y);
-  auto value = scope->primal(y);
-  return std::pair(value,
-                   pullback<Scope, decltype(in), decltype(y)>{static_cast<detail::owned<Scope>&&>(scope), in, y});
-}
-
-} // namespace varve
-
-// ---- varve/hop/inner_function.hpp
-/// @file
-/// The functions of higher-order operators in the forms that interpreters pass to lower levels: on duals, in reverse,
-/// on mapped values, or with a mode put back around them.
-namespace varve::detail {
-
-template <class D>
-constexpr auto full_tangent(D const& d) {
-  if constexpr (is_none<decltype(d.tangent)>) return detail::constant_zeros(d.primal);
-  else return d.tangent;
-}
-
-/// True if there are both traced and untraced values.
-template <class... V>
-inline constexpr bool some_traced = (traced_value<V> || ...) && !(traced_value<V> && ...);
-/// Returns a static value or number as a constant of the trace to which the others belong. Returns other values
-/// unchanged.
-template <class X, class... O>
-constexpr decltype(auto) all_traced(X const& x, O const&... others) {
-  if constexpr ((traced_value<O> || ...) && !traced_value<X>) return as_traced(x, others...);
-  else return (x);
-}
-
-/// Runs a function on duals: maps (primals..., tangents...) to the tuple of the primals and the tangents of its
-/// results.
-template <class I, class F>
-struct dual_fn {
-  I in;
-  [[no_unique_address]] F f;
-  template <class... X>
-  constexpr auto operator()(X const&... x) const {
-    return [&]<std::size_t... K>(std::index_sequence<K...>) {
-      constexpr std::size_t n = sizeof...(K);
-      auto const y = f(in.close_dual(in, nth<K>(x...), nth<K + n>(x...))...);
-      return std::tuple_cat(as_tuple(tree_map([&](auto const& v) { return in.open_dual(v).primal; }, y)),
-                            as_tuple(tree_map([&](auto const& v) { return full_tangent(in.open_dual(v)); }, y)));
-    }(std::make_index_sequence<sizeof...(X) / 2>{});
-  }
-  template <class Y>
-  static constexpr auto as_tuple(Y const& y) {
-    if constexpr (is_tree_node<Y>) return y;
-    else return std::tuple<Y>(y);
-  }
-};
-
-/// Runs a function on duals: maps (primals..., tangents...) to the pair (tree of primals, tree of tangents) of its
-/// result, which may be any tree.
-template <class I, class F>
-struct dual_trees_fn {
-  I in;
-  [[no_unique_address]] F f;
-  template <class... X>
-  constexpr auto operator()(X const&... x) const {
-    return [&]<std::size_t... K>(std::index_sequence<K...>) {
-      auto const y = f(in.close_dual(in, nth<K>(x...), nth<K + sizeof...(K)>(x...))...);
-      return std::pair(tree_map([&](auto const& v) { return in.open_dual(v).primal; }, y),
-                       tree_map([&](auto const& v) { return full_tangent(in.open_dual(v)); }, y));
-    }(std::make_index_sequence<sizeof...(X) / 2>{});
-  }
-};
-
-/// Maps (operands..., cotangents of the results...) to the tuple of cotangents of the operands, by running the function
-/// again in reverse mode. Only the cotangents of used results are read.
-template <std::size_t N, class F>
-struct pull_fn {
-  [[no_unique_address]] F f;
-  used_results used{};
-  used_in_steps* watch = nullptr; // records what each call finds
-  template <class... X>
-  constexpr auto operator()(X const&... x) const {
-    return [&]<std::size_t... K, std::size_t... G>(std::index_sequence<K...>, std::index_sequence<G...>) {
-      auto const with_captures = closure([&](auto const&... v) { return first<N>(f, v...); }, nth<N + G>(x...)...);
-      auto const run = [&] {
-        rerun_scope const told;
-        return vjp(with_captures, nth<K>(x...)...);
-      }();
-      auto const g = tree_unflatten<std::remove_cvref_t<decltype(run.first)>>(std::tie(nth<N + G>(x...)...));
-      auto const found = run.second(g, watch ? watch->now : used);
-      if (watch) watch->add(run.second.reached());
-      return std::apply([&](auto const&... c) { return std::make_tuple(or_zeros(c, nth<K>(x...))...); }, found);
-    }(std::make_index_sequence<N>{}, std::make_index_sequence<sizeof...(X) - N>{});
-  }
-  template <std::size_t M, class G, class... V>
-  static constexpr auto first(G const& f, V const&... v) {
-    return
-        [&]<std::size_t... K>(std::index_sequence<K...>) { return f(nth<K>(v...)...); }(std::make_index_sequence<M>{});
-  }
-  template <class C, class X>
-  static constexpr auto or_zeros(C const& c, X const& x) {
-    if constexpr (is_none<C>) return detail::constant_zeros(x);
-    else return c;
-  }
-};
-
-/// Closes the operands by an interpreter without payload, runs a function on them and opens its result. A mode wraps
-/// the functions of a call like this.
-template <class I, class F>
-struct reentering_fn {
-  I in;
-  [[no_unique_address]] F f;
-  template <class... X>
-  constexpr auto operator()(X const&... x) const {
-    return tree_map([&](auto const& v) { return in.open_plain(v); }, f(in.close(in, x)...));
-  }
-};
-/// Runs a function on operands of which some are mapped. Every result is returned as mapped.
-template <class I, class F, class... Flag>
-struct batched_fn {
-  I in;
-  [[no_unique_address]] F f;
-  template <class... X>
-  constexpr auto operator()(X const&... x) const {
-    auto const close = [&](auto flag, auto const& v) {
-      if constexpr (decltype(flag)::value)
-        return in.close_batched(in, operand<std::remove_cvref_t<decltype(v)>, std::true_type>{v, {}});
-      else return v;
-    };
-    return tree_map([&](auto const& v) { return materialize(in.open_batched(all_traced(v, x...)), in.n); },
-                    f(close(Flag{}, x)...));
-  }
-};
-
-} // namespace varve::detail
 
 // ---- varve/op/cat.hpp
 namespace varve {
@@ -27434,7 +27047,7 @@ constexpr bool may_return_operands(node const& nd) {
   constexpr char cond[] = "cond";
   int k = 0;
   while (k < 5 && nd.op->name[k] == cond[k]) ++k;
-  return nd.op->is_call || nd.function >= 0 || (nd.op->own && k == 5);
+  return nd.op->hop.is_call || nd.function >= 0 || (nd.op->own && k == 5);
 }
 /// A pass that copies results of a graph which share memory with an argument that the graph writes at its end. It
 /// likewise copies values written into arguments. All of these must keep their elements from before the writes. Such
@@ -27551,12 +27164,13 @@ constexpr int memory_through_calls(graph const& g, int n) {
     node const* call = &g.nodes[n];
     int const k = call->op == &getitem_handle ? static_cast<int>(call->at[0][0].number()) : 0;
     if (call->op == &getitem_handle) call = &g.nodes[g.edges[call->first]];
-    if (call->regions_count == 0 || call->op->given_from < 0 || call->op->carried || call->op->writes_copy) return n;
+    if (call->regions_count == 0 || call->op->hop.given_from < 0 || call->op->hop.carried || call->op->hop.writes_copy)
+      return n;
     int passed = -1;
     for (int r = 0; r < call->regions_count && passed < 0; ++r) {
       region const& f = g.regions[call->regions_first + r];
       node const& given = g.nodes[memory_through_calls(g, g.results[f.result_first + k])];
-      if (given.op->kind == op_kind::placeholder) passed = static_cast<int>(given.value) + call->op->given_from;
+      if (given.op->kind == op_kind::placeholder) passed = static_cast<int>(given.value) + call->op->hop.given_from;
     }
     if (passed < 0 || passed >= call->count) return n;
     n = g.edges[call->first + passed];
@@ -27638,7 +27252,7 @@ public:
     for (node const& n : g.nodes)
       for (int k = 0; k < n.regions_count; ++k) called[at(n.regions_first + k)] = 1;
     for (node const& n : g.nodes)
-      if (n.op->writes_copy) kept_[at(n.regions_first)] = 1;
+      if (n.op->hop.writes_copy) kept_[at(n.regions_first)] = 1;
     for (std::size_t r = 0; r < g.regions.size(); ++r)
       if (!called[r]) kept_[r] = writes_operand(g.regions[r]);
   }
@@ -28188,13 +27802,14 @@ namespace detail {
 template <class Tag>
 constexpr op_handle make_hop_handle() {
   op_handle h{Tag::op_name, op_kind::hop, -1, &no_shape};
-  h.signature = Tag::signature, h.own = declared::by_varve<Tag>();
-  if constexpr (requires { Tag::is_call; }) h.is_call = Tag::is_call, h.given_from = Tag::is_call ? 1 : -1;
-  if constexpr (requires { Tag::given_from; }) h.given_from = Tag::given_from;
-  if constexpr (requires { &Tag::carried; }) h.carried = &Tag::carried;
-  if constexpr (requires { Tag::shares_region; }) h.shares_region = Tag::shares_region;
-  if constexpr (requires { Tag::writes_copy; }) h.writes_copy = Tag::writes_copy;
-  if constexpr (requires { Tag::draws_from_state; }) h.draws_from_state = Tag::draws_from_state;
+  h.hop.signature = Tag::signature, h.own = declared::by_varve<Tag>();
+  if constexpr (requires { Tag::is_call; }) h.hop.is_call = Tag::is_call, h.hop.given_from = Tag::is_call ? 1 : -1;
+  if constexpr (requires { Tag::given_from; }) h.hop.given_from = Tag::given_from;
+  if constexpr (requires { &Tag::carried; }) h.hop.carried = &Tag::carried;
+  if constexpr (requires { Tag::shares_region; }) h.hop.shares_region = Tag::shares_region;
+  if constexpr (requires { &Tag::operands_of; }) h.hop.is_composite = true;
+  if constexpr (requires { Tag::writes_copy; }) h.hop.writes_copy = Tag::writes_copy;
+  if constexpr (requires { Tag::draws_from_state; }) h.hop.draws_from_state = Tag::draws_from_state;
   if constexpr (requires { Tag::planned_as; }) h.planned_as = Tag::planned_as;
   return h;
 }
@@ -28309,6 +27924,696 @@ constexpr auto trace_loop(Tag, Op const& op, X const&... x) {
 }
 
 } // namespace varve
+
+// ---- varve/hop/boxed_operator.hpp
+/// @file
+/// Operators with functions on tensors: one class registers all rules of an operator. `boxed_operator` takes them from
+/// the source that static values share, `composite_hop` from what the operator computes.
+namespace varve {
+
+namespace detail {
+/// Returns the generator state as seen by the layers below the current one.
+template <class P>
+P rng_state_below() {
+  lowered const off;
+  return P(get_rng_state());
+}
+/// Returns the values of operands one level below.
+template <class In, class P>
+P opened(In const& in, P const& x) {
+  return tree_map([&](auto const& t) { return in.mine(t) ? t.inner() : t; }, x);
+}
+
+/// The operator of a tag on tensors. It runs the rules of the tag that static values share, on packs of operands of
+/// run-time size. `Form` is a call with its functions; operators with the same form share it. It has
+///
+/// - `tag`: whose `rules<>` are those of `jvp` and `vmap`;
+/// - `of(call, layer)`: the form of a call, which continues below the layer;
+/// - `run(x)`: what the call does if no interpreter observes it;
+/// - `on_packs(in, x, f)`: calls `f` with the packs of operands that the rules take;
+/// - `record<Tag>(in, packs...)`: the call at a level of `grad`, with its functions as graphs;
+/// - `trace<Tag>(trace, call, x)`: the call as a node of a graph.
+template <class Tag, class Form>
+class boxed_operator : public higher_order_operator {
+  using pack = boxed_args;
+
+public:
+  explicit boxed_operator(char const* name = Tag::op_name, op_handle const* node = &hop_handle<Tag>)
+      : higher_order_operator(name, Tag::signature, node) {
+    if constexpr (Form::passes_results) mark_passing();
+    impl(dispatch_key::composite_explicit,
+         [](boxed_hop const& c, pack const& x) { return Form::of(c, nullptr).run(x); });
+    transform("jvp", [](auto const& in, auto const& op, auto const&... x) {
+      return rules<typename Form::tag>::jvp(in, op, x...);
+    });
+    transform("vmap", [](auto const& in, auto const& op, auto const&... x) {
+      return rules<typename Form::tag>::vmap(in, op, x...);
+    });
+    transform("grad",
+              [](auto const& in, auto const& op, auto const&... x) { return op.template record<Tag>(in, x...); });
+    impl<trace_rule, layer&>("trace", trace_rule{});
+  }
+
+private:
+  struct trace_rule {
+    template <class P>
+    P operator()(layer& l, boxed_hop const& c, P const& x) const {
+      return Form::template trace<Tag>(*static_cast<trace_layer*>(l.object), c, x);
+    }
+  };
+  template <class R>
+  void transform(char const* kind, R r) {
+    auto f = [r](layer& l, boxed_hop const& c, auto const& x) {
+      auto const& in = *static_cast<dynamic_level*>(l.object);
+      Form const op = Form::of(c, &l);
+      return in.tied(in.own(op.on_packs(in, x, [&](auto const&... packs) { return r(in, op, packs...); }), x), x);
+    };
+    impl<decltype(f), layer&>(kind, f);
+  }
+};
+
+/// A call that is being traced: its functions become graphs on the values below the trace, and their captures operands.
+template <class P>
+class traced_call {
+  using T = std::remove_cvref_t<decltype(std::declval<P const&>()[0])>;
+
+public:
+  traced_call(trace_layer& around, P const& x) : around_(around), operands_(x), real_(around.reals(x)) {
+    around.require_kept();
+  }
+  /// Returns the values of the operands below the trace.
+  P const& real() const { return real_; }
+  /// Computes values of the trace. Effects are not performed: the graph performs them when it is run.
+  template <class Body>
+  auto below(Body const& body) const {
+    unacted_scope const silent;
+    return around_.beneath(body);
+  }
+  /// Returns a function as a graph. `given` are values of its operands. It runs for `lanes`.
+  boxed_function graph_of(boxed_function const& f, P const& given, T const& lanes = {}) {
+    return traced(f, given, captures_, around_.hidden + 1, lanes, &around_).call;
+  }
+  /// Writes the node of a call and returns its results. `functions` are graphs, and `given[k]` values of the operands
+  /// of function k; `run` computes the results from the values of all operands.
+  template <class Run>
+  P record(op_handle const* node, attributes const& at, std::vector<boxed_function> const& functions,
+           std::vector<P> given, Run const& run) {
+    for (auto const& t : captures_) {
+      if (around_.is_mode() && t.has_history() && is_grad_enabled()) // recorded calls have passed them as operands
+        refuse_eager_gradient("the function of an operator", around_.kind->name);
+      operands_.push_back(t);
+      real_.push_back(around_.real(t));
+      for (P& g : given) g.push_back(around_.real(t));
+    }
+    std::vector<int> ids;
+    for (auto const& t : operands_) ids.push_back(around_.node_of(t));
+    trace_layer first(around_), second(around_);
+    write(first, functions[0], given[0]);
+    if (functions.size() > 1) write(second, functions[1], given[1]);
+    int const id = around_.builder.emit_functions(node, at, ids.data(), static_cast<int>(ids.size()), first.builder,
+                                                  functions.size() > 1 ? &second.builder : nullptr);
+    P const y = below([&] { return run(real_); });
+    around_.called(id, this_thread_state.grad_mode);
+    P r;
+    for (int k = 0; k < y.size(); ++k)
+      r.push_back(around_.wrap_result(y[k], around_.builder.result_of(id, k, {y[k].dtype(), y[k].sizes()})));
+    return r;
+  }
+
+private:
+  static void write(trace_layer& inner, boxed_function const& f, P const& given) {
+    generator_guard const as_before(default_generator);
+    P in;
+    for (auto const& t : given) in.push_back(inner.input(t));
+    inner.trace_function([&] { return f(in); });
+    inner.builder.close();
+  }
+
+  trace_layer& around_;
+  P operands_, real_, captures_{};
+};
+} // namespace detail
+
+/// An operator with functions that is described by what it computes. Its tag says
+///
+///     struct twice_t {
+///       static constexpr auto op_name = "twice";
+///       static constexpr hop_signature signature{"(GraphModule f, Tensor x, Tensor[] captured) -> Tensor[]"};
+///       static constexpr int operands = 1; // x; those behind it are what the functions captured
+///       // The values that function k receives first, so that a trace can look at it. They are computed from x.
+///       static boxed_args operands_of(int k, boxed_hop const& call, boxed_args const& x) { return boxed_args(x[0]); }
+///       // What a call computes. It passes what was captured on to each function.
+///       static boxed_args run(boxed_hop const& call, boxed_args const& x) { ... }
+///     };
+///     boxed_args y = hop_operator<twice_t>()({f}, x);
+///
+/// Transforms and modes without a rule of their own process what `run` does. Traces record the call as one node, whose
+/// functions are regions, and `functionalize` calls it with functions that do not write. An operator has one or two
+/// functions. Rules for more interpreters are registered on `hop_operator<Tag>()`.
+template <class Tag>
+class composite_hop : public higher_order_operator {
+public:
+  composite_hop() : higher_order_operator(hop_handle<Tag>) {
+    impl(dispatch_key::composite_implicit, [](boxed_hop const& c, boxed_args const& x) { return results(c, x); });
+    impl<trace_rule, layer&>("trace", trace_rule{});
+    impl<grad_rule, layer&>("grad", grad_rule{});
+  }
+
+private:
+  /// Runs a call. No result shares memory with an operand or another result.
+  static boxed_args results(boxed_hop const& c, boxed_args const& x) {
+    using T = dependent<tensor, Tag>;
+    boxed_args r;
+    for (auto const& t : Tag::run(c, x)) {
+      bool shared = false;
+      for (boxed_args const* all : {&x, static_cast<boxed_args const*>(&r)})
+        for (auto const& o : *all) shared = shared || t.shares_storage(o);
+      r.push_back(shared ? T(clone(static_cast<T const&>(t))) : T(t));
+    }
+    return r;
+  }
+  /// Returns values of the operands of function k.
+  template <class P>
+  static P given_to(int k, boxed_hop const& c, P const& x) {
+    return detail::joined(P(Tag::operands_of(k, c, x)), detail::part(x, Tag::operands, x.size()));
+  }
+  /// A call of which nothing is differentiated stays one call below the level, also if its functions capture values of
+  /// the level.
+  struct grad_rule {
+    template <class P>
+    P operator()(layer& l, boxed_hop const& c, P const& x) const {
+      auto const& in = *static_cast<dynamic_level*>(l.object);
+      if (in.open_tracked(x).any) return results(c, x);
+      P const below = detail::opened(in, x);
+      P captures;
+      std::vector<boxed_function> functions;
+      for (int k = 0; k < static_cast<int>(c.functions.size()); ++k) {
+        P const given = [&] {
+          lowered const off;
+          return given_to(k, c, below);
+        }();
+        functions.push_back(detail::traced(c.functions[static_cast<std::size_t>(k)], given, captures).call);
+      }
+      if (in.open_tracked(captures).any) return results(c, x);
+      auto const run = [&] {
+        lowered const off;
+        return c.with(functions)(detail::joined(below, detail::opened(in, captures)));
+      };
+      return in.own(run(), x);
+    }
+  };
+  struct trace_rule {
+    template <class P>
+    P operator()(layer& l, boxed_hop const& c, P const& x) const {
+      detail::traced_call<P> call(*static_cast<trace_layer*>(l.object), x);
+      std::vector<boxed_function> functions;
+      std::vector<P> given;
+      for (int k = 0; k < static_cast<int>(c.functions.size()); ++k) {
+        given.push_back(call.below([&] { return given_to(k, c, call.real()); }));
+        functions.push_back(call.graph_of(c.functions[static_cast<std::size_t>(k)], given.back()));
+      }
+      boxed_hop const frozen = c.with(functions);
+      return call.record(&hop_handle<Tag>, c.at, functions, given, [&](P const& all) { return frozen(all); });
+    }
+  };
+};
+/// Returns the operator of a tag.
+template <class Tag>
+higher_order_operator& hop_operator() {
+  static auto* const op = new composite_hop<Tag>; // never destroyed, so that it outlives every call
+  (void)&detail::known_from_start<&hop_operator<Tag>>;
+  return *op;
+}
+
+} // namespace varve
+
+// ---- varve/hop/some_lanes.hpp
+/// @file
+/// Functions that only some lanes of a `vmap` should run: the branches of a `cond` whose predicate is mapped, and the
+/// steps of loops in which some lanes are finished. They run for all lanes, and the results of the other lanes are
+/// discarded. The extra work must be harmless: it may contribute no derivative (0 * inf is NaN) and may write nothing,
+/// and no loop may wait for the other lanes.
+namespace varve::detail {
+
+/// True if it is known that no derivative of a static value is taken below the `vmap`s that see it.
+template <class V>
+inline constexpr bool only_mapped = level_of<V> == 0 && !is_proxy_base<base_of<V>> && !is_tensor_base<base_of<V>>;
+template <class Lv, class N, class V, class Extra>
+inline constexpr bool only_mapped<seen<vmap_interpreter<Lv, N>, V, Extra>> = only_mapped<V>;
+
+/// The interpreter of a static `vmap` inside a function that only some of its lanes run. Loops do not wait for the
+/// other lanes.
+template <class I, class P>
+struct some_lanes_of : I {
+  [[no_unique_address]] P which; // one truth value for each lane, as seen below the `vmap`
+
+  template <class Op, class... X>
+  constexpr auto process(Op const& op, X const&... x) const {
+    if constexpr (requires { Op::end_is_open; }) {
+      if constexpr (Op::end_is_open)
+        return rules<typename Op::tag>::vmap(*this, op.for_lanes(), x..., this->close(*this, which));
+      else return rules<typename Op::tag>::vmap(*this, op, x...);
+    } else if constexpr (is_hop<Op>) {
+      return rules<typename Op::tag>::vmap(*this, op, x...);
+    } else {
+      static_assert(rules<typename Op::tag>::kind != op_kind::effect || handle<typename Op::tag>.in_all_lanes,
+                    "varve: vmap: a function that only some lanes run, as a branch of cond, cannot do something "
+                    "outside of the program: it would do so for the others too; call it outside, on the result");
+      return in_these_lanes(I::process(op, x...));
+    }
+  }
+  template <class V>
+  constexpr auto lift(V const& v) const {
+    return in_these_lanes(I::lift(v));
+  }
+  /// Returns a value of the `vmap` as the function sees it; returns any other value unchanged.
+  template <class V>
+  constexpr auto in_these_lanes(V const& v) const {
+    if constexpr (at_level<V, I::level>) return this->close(*this, v.value);
+    else return v;
+  }
+  /// Returns a result of the function as a value for all lanes.
+  template <class V>
+  static constexpr auto in_all_lanes(V const& v) {
+    if constexpr (at_level<V, I::level>) return I::close(static_cast<I const&>(v.in), v.value);
+    else return v;
+  }
+};
+template <class I, class P, class V, class Extra>
+inline constexpr bool only_mapped<seen<some_lanes_of<I, P>, V, Extra>> = only_mapped<V>;
+
+/// Returns the interpreter for the lanes in which `which` holds, among the lanes that run the current function.
+template <class I, class P>
+constexpr auto lanes_for(seen<I, P> const& which) {
+  return some_lanes_of<I, P>{which.in, which.value};
+}
+template <class I, class Q, class P>
+constexpr auto lanes_for(seen<some_lanes_of<I, Q>, P> const& which) {
+  auto const both = where(which.in.which, which.value, false);
+  return some_lanes_of<I, std::remove_const_t<decltype(both)>>{which.in, both};
+}
+
+/// Returns x, detached outside of the lanes of `which`, because only these lanes read it.
+template <class P, class X>
+constexpr auto cut_elsewhere(P const& which, X const& x) {
+  if constexpr (only_mapped<X> || static_and_not_floating<X>()) return x;
+  else return where(which, x, detach(x));
+}
+/// Runs a function of a pack of static or traced values for the lanes in which `which` holds. Its captures have already
+/// become operands.
+template <class F, class P, class... X>
+constexpr auto on_lanes(F const& f, P const& which, std::tuple<X...> const& x) {
+  auto const lanes = lanes_for(which);
+  auto const run = [&](auto const&... v) { return f(lanes.in_these_lanes(v)...); };
+  return tree_map([&](auto const& y) { return lanes.in_all_lanes(y); },
+                  spread(run, tree_map([&](auto const& v) { return cut_elsewhere(which, v); }, x)));
+}
+/// Runs a function of tensors for the lanes in which `which` holds, with arbitrary captures. Defined in
+/// `boxed_some_lanes.hpp`.
+template <class F, class P>
+boxed_args on_lanes(F const& f, P const& which, boxed_args const& x);
+
+} // namespace varve::detail
+
+// ---- varve/hop/boxed_some_lanes.hpp
+/// @file
+/// Functions that only some lanes run, on tensors. A layer above the `vmap` separates the values that such a function
+/// computes from values that existed before it, including captured tensors. The latter are detached in the other lanes
+/// wherever a derivative could be taken, and may not be written.
+namespace varve::detail {
+
+/// Returns the lanes (undefined = all) in which the predicate also holds. If the predicate is the same for all lanes,
+/// returns `lanes`.
+template <class P>
+  requires std::is_same_v<P, tensor>
+P lanes_where(P const& lanes, P const& predicate, bool holds = true) {
+  if (!backend<tensor_base>::is_mapped(predicate)) return lanes;
+  P const own = holds ? P(ne(predicate, 0)) : P(eq(predicate, 0));
+  return lanes.defined() ? P(varve::where(lanes, own, false)) : own;
+}
+/// Returns a loop's condition, if there is one, such that it does not wait for lanes outside of `lanes`.
+template <class T>
+  requires std::is_same_v<T, tensor>
+boxed_function for_lanes(boxed_function const& condition, T const& lanes) {
+  if (!condition || !lanes.defined()) return condition;
+  return [condition, lanes](boxed_args const& a) {
+    return tree_map([&](T const& go) { return T(varve::where(lanes, go, false)); }, condition(a));
+  };
+}
+
+/// The layer that separates values. A value of this layer is an operand or was computed by the function; any other
+/// value is captured.
+template <class On = void>
+struct lanes_layer : layer {
+  using T = dependent<tensor, On>;
+  T which;                                      // one truth value per lane
+  boxed_args before;                            // the values that existed before, operands first
+  boxed_args seen_as;                           // the values of `before` as the function sees them
+  std::vector<dependent<std::uint64_t, On>> in; // the function, inside this one, that saw each value of `before`
+  bool differentiable;                          // whether derivatives of what the `vmap` computes may be taken
+  bool grad_mode = this_thread_state.grad_mode; // around the call
+  static layer_kind const own_kind;
+
+  explicit lanes_layer(T const& lanes)
+      : layer(own_kind, this), which(lanes), differentiable(is_watched(this_thread_state.transforms.top->below)) {
+    pushed::name(*this, this_thread_state.transforms);
+  }
+  static bool is_watched(varve::layer const* l) {
+    while (l && l->kind->role == layer_role::vmap) l = l->below;
+    return l || trace_layer::mode_at_work(); // the graph may be differentiated when it is run
+  }
+  bool mine(T const& t) const { return t.defined() && t.is_wrapped() && t.layer() == id; }
+  T wrap(T const& t) const { return t.defined() && !t.is_number() ? T::wrap(t, id, level, {}, {}, t.sizes()) : t; }
+  boxed_args wrap(boxed_args const& x) const {
+    return tree_map([&](T const& t) { return wrap(t); }, x);
+  }
+  T open(T const& t) const { return mine(t) ? T(t.inner()) : t; }
+  boxed_args open(boxed_args const& x) const {
+    return tree_map([&](T const& t) { return open(t); }, x);
+  }
+  static bool requires_grad(T const& t) { return t.is_wrapped() ? requires_grad(t.inner()) : t.has_history(); }
+  /// Returns an id of the layers below. A value computed while tracing the body of an inner loop is valid only in that
+  /// body.
+  static std::uint64_t function_at_work() {
+    std::uint64_t r = 0;
+    for (varve::layer const* l = this_thread_state.transforms.top; l; l = l->below)
+      r = (r ^ l->id) * 0x9E3779B97F4A7C15u;
+    return r;
+  }
+  /// Returns a value that existed before, as the function sees it. Must be called while this layer is off the stack.
+  T seen(T const& t) {
+    if (!t.defined() || t.is_number()) return t;
+    std::uint64_t const here = function_at_work();
+    for (int k = 0; k < before.size(); ++k)
+      if (before[k].is(t) && in[static_cast<std::size_t>(k)] == here) return seen_as[k];
+    before.push_back(t);
+    in.push_back(here);
+    // the function may use the value first inside a grad-mode scope of its own
+    set_grad_enabled const as_called(grad_mode);
+    seen_as.push_back(has_derivatives(t.dtype()) && (differentiable || requires_grad(t)) ? T(cut_elsewhere(which, t))
+                                                                                         : t);
+    return seen_as[seen_as.size() - 1];
+  }
+  [[noreturn]] VARVE_COLD static void refuse_write(char const* op) {
+    refuse::with<transform_error>(
+        (std::string("varve: vmap: ") + op +
+         ": a function that only some lanes run, as a branch of cond, cannot write into what was there "
+         "before it: the others would be written too; return the new value instead")
+            .c_str());
+  }
+  [[noreturn]] VARVE_COLD static void refuse_effect(char const* op) {
+    refuse::with<transform_error>(
+        (std::string("varve: vmap: ") + op +
+         ": a function that only some lanes run, as a branch of cond, cannot do something outside of "
+         "the program: it would do so for the others too; call it outside, on the result")
+            .c_str());
+  }
+  void require_own(char const* op, T const& t) const {
+    if (!mine(t)) refuse_write(op);
+    for (boxed_args const* all : {&before, &seen_as})
+      for (auto const& b : *all)
+        if (b.defined() && t.inner().shares_storage(b)) refuse_write(op);
+  }
+
+  static tensor process(layer& l, boxed_op const& op, boxed_args const& x) {
+    auto& self = static_cast<lanes_layer&>(l);
+    if (op.table->kind == op_kind::effect && !op.table->handle()->in_all_lanes) refuse_effect(op.name());
+    bool const writes = x.size() && (op.table->kind == op_kind::mutation || std::strchr(op.schema(), '!'));
+    if (writes) self.require_own(op.name(), x[0]);
+    boxed_args in;
+    for (auto const& t : x) in.push_back(self.mine(t) ? t.inner() : self.seen(t));
+    T const y = op(in);
+    return writes ? x[0] : self.wrap(y);
+  }
+  /// Processes a higher-order operator by calling it one level below. A loop does not wait for lanes that do not run
+  /// it.
+  static boxed_args process_hop(layer& l, boxed_hop const& call, boxed_args const& x) {
+    auto& self = static_cast<lanes_layer&>(l);
+    std::vector<boxed_function> functions;
+    for (auto const& f : call.functions) {
+      bool const decides = functions.size() == 1 && std::strcmp(call.name(), "while_loop") == 0;
+      functions.push_back([&self, f, decides](boxed_args const& a) {
+        reentered const on(this_thread_state.transforms, self);
+        boxed_args y = f(self.wrap(a));
+        lowered const off;
+        y = self.open(y);
+        return decides ? tree_map([&](T const& go) { return T(varve::where(self.which, go, false)); }, y) : y;
+      });
+    }
+    return self.below(x, call.name(), call.with(std::move(functions)));
+  }
+  /// Runs a call whose functions are wrapped for this layer, one level below.
+  template <class Call>
+  boxed_args below(boxed_args const& x, char const* name, Call const& call) {
+    lowered const off;
+    boxed_args in;
+    std::vector<dependent<std::uint32_t, On>> versions;
+    for (auto const& t : x) {
+      in.push_back(mine(t) ? t.inner() : seen(t));
+      versions.push_back(t.defined() ? in[in.size() - 1].writes() : 0);
+    }
+    boxed_args y = call(in);
+    for (int i = 0; i < x.size(); ++i)
+      if (x[i].defined() && in[i].writes() != versions[static_cast<std::size_t>(i)]) require_own(name, x[i]);
+    for (int k = 0; k < y.size(); ++k) {
+      int same = -1;
+      for (int i = 0; i < x.size(); ++i)
+        if (mine(x[i]) && y[k].is(in[i])) same = i;
+      y[k] = same >= 0 ? x[same] : wrap(y[k]);
+    }
+    return y;
+  }
+};
+template <class On>
+inline constexpr layer_kind lanes_layer<On>::own_kind{.name = "lanes",
+                                                      .role = layer_role::lanes,
+                                                      .process = &lanes_layer::process,
+                                                      .process_hop = &lanes_layer::process_hop};
+
+template <class F, class P>
+boxed_args on_lanes(F const& f, P const& which, boxed_args const& x) {
+  lanes_layer<> l(which);
+  boxed_args in;
+  for (auto const& t : x) in.push_back(l.wrap(l.seen(t)));
+  pushed const on(this_thread_state.transforms, l);
+  return l.open(f(in));
+}
+
+} // namespace varve::detail
+
+// ---- varve/transform/vjp.hpp
+namespace varve {
+
+namespace detail {
+/// Owns a pointer. It can be used in constant expressions.
+template <class T>
+class owned {
+public:
+  constexpr explicit owned(T* p) : p_(p) {}
+  constexpr owned(owned&& o) noexcept : p_(o.p_) { o.p_ = nullptr; }
+  owned(owned const&) = delete;
+  owned& operator=(owned const&) = delete;
+  constexpr ~owned() { delete p_; }
+  constexpr T* operator->() const { return p_; }
+
+private:
+  T* p_;
+};
+template <class F, class... X>
+constexpr auto* new_reverse_scope([[maybe_unused]] F const& f, [[maybe_unused]] X const&... x) {
+  if constexpr (any_dynamic<X...>) return new dynamic_reverse_scope<>();
+  else return new static_reverse_scope<F, X...>(f, x...);
+}
+} // namespace detail
+
+namespace detail {
+/// Refuses a function if none of its results has a derivative.
+template <class Y>
+constexpr void require_floating_result(Y const& y) {
+  if constexpr (tree_is_dynamic<Y>()) {
+    bool any = false, floating = false;
+    dtype type{};
+    tree_for_each(
+        [&](auto const& v) {
+          if constexpr (value<std::remove_cvref_t<decltype(v)>>)
+            any = true, type = dtype_of(v), floating = floating || has_derivatives(type);
+        },
+        y);
+    if (any && !floating)
+      refuse::dtype_is_not_supported("vjp: the results of the function have no derivative", name(type));
+  } else {
+    static_assert(has_derivative<Y>(), "varve: vjp: the function returns no floating value, so that nothing has a "
+                                       "derivative; convert its result");
+  }
+}
+} // namespace detail
+
+/// The second result of `vjp`. It maps cotangents of the results to a tuple of cotangents of the arguments and may be
+/// called many times.
+template <class Scope, class In, class Y>
+struct pullback {
+  detail::owned<Scope> scope;
+  In in;
+  Y y;
+  template <class G>
+  constexpr auto operator()(G const& g) const {
+    scope->backward(y, g);
+    return scope->gradient(in);
+  }
+  /// Pulls back cotangents of the leaves of the result that are marked as used. Other leaves get no cotangent.
+  template <class G>
+  constexpr auto operator()(G const& g, detail::used_results const& used) const {
+    scope->backward(y, g, used);
+    return scope->gradient(in);
+  }
+  /// Returns which arguments received a cotangent in the last call.
+  constexpr detail::used_results reached() const { return scope->reached(in); }
+};
+
+/// Returns the value of f and its pullback, by reverse mode: `auto [y, pull] = vjp(f, x...)`. `pull(g)` returns a tuple
+/// with one cotangent per argument; `g` is a tree with the structure of the result. The cotangent of an argument that
+/// is not floating is `none`. Refuses a function without a floating result.
+template <class F, class... X>
+constexpr auto vjp(F f, X const&... x) {
+  static_assert((detail::has_derivative<X>() || ...),
+                "varve: vjp: no argument has a floating value to differentiate; write 2.0 for 2, or convert one");
+  auto* raw = detail::new_reverse_scope(f, x...);
+  using Scope = std::remove_pointer_t<decltype(raw)>;
+  detail::owned<Scope> scope(raw);
+  auto in = scope->track(std::tuple<X...>(x...));
+  scope->give(detail::captures_of(f));
+  auto y = scope->run([&] { return detail::call_with(f, in, std::index_sequence_for<X...>{}); });
+  detail::require_floating_result(y);
+  auto value = scope->primal(y);
+  return std::pair(value,
+                   pullback<Scope, decltype(in), decltype(y)>{static_cast<detail::owned<Scope>&&>(scope), in, y});
+}
+
+} // namespace varve
+
+// ---- varve/hop/inner_function.hpp
+/// @file
+/// The functions of higher-order operators in the forms that interpreters pass to lower levels: on duals, in reverse,
+/// on mapped values, or with a mode put back around them.
+namespace varve::detail {
+
+template <class D>
+constexpr auto full_tangent(D const& d) {
+  if constexpr (is_none<decltype(d.tangent)>) return detail::constant_zeros(d.primal);
+  else return d.tangent;
+}
+
+/// True if there are both traced and untraced values.
+template <class... V>
+inline constexpr bool some_traced = (traced_value<V> || ...) && !(traced_value<V> && ...);
+/// Returns a static value or number as a constant of the trace to which the others belong. Returns other values
+/// unchanged.
+template <class X, class... O>
+constexpr decltype(auto) all_traced(X const& x, O const&... others) {
+  if constexpr ((traced_value<O> || ...) && !traced_value<X>) return as_traced(x, others...);
+  else return (x);
+}
+
+/// Runs a function on duals: maps (primals..., tangents...) to the tuple of the primals and the tangents of its
+/// results.
+template <class I, class F>
+struct dual_fn {
+  I in;
+  [[no_unique_address]] F f;
+  template <class... X>
+  constexpr auto operator()(X const&... x) const {
+    return [&]<std::size_t... K>(std::index_sequence<K...>) {
+      constexpr std::size_t n = sizeof...(K);
+      auto const y = f(in.close_dual(in, nth<K>(x...), nth<K + n>(x...))...);
+      return std::tuple_cat(as_tuple(tree_map([&](auto const& v) { return in.open_dual(v).primal; }, y)),
+                            as_tuple(tree_map([&](auto const& v) { return full_tangent(in.open_dual(v)); }, y)));
+    }(std::make_index_sequence<sizeof...(X) / 2>{});
+  }
+  template <class Y>
+  static constexpr auto as_tuple(Y const& y) {
+    if constexpr (is_tree_node<Y>) return y;
+    else return std::tuple<Y>(y);
+  }
+};
+
+/// Runs a function on duals: maps (primals..., tangents...) to the pair (tree of primals, tree of tangents) of its
+/// result, which may be any tree.
+template <class I, class F>
+struct dual_trees_fn {
+  I in;
+  [[no_unique_address]] F f;
+  template <class... X>
+  constexpr auto operator()(X const&... x) const {
+    return [&]<std::size_t... K>(std::index_sequence<K...>) {
+      auto const y = f(in.close_dual(in, nth<K>(x...), nth<K + sizeof...(K)>(x...))...);
+      return std::pair(tree_map([&](auto const& v) { return in.open_dual(v).primal; }, y),
+                       tree_map([&](auto const& v) { return full_tangent(in.open_dual(v)); }, y));
+    }(std::make_index_sequence<sizeof...(X) / 2>{});
+  }
+};
+
+/// Maps (operands..., cotangents of the results...) to the tuple of cotangents of the operands, by running the function
+/// again in reverse mode. Only the cotangents of used results are read.
+template <std::size_t N, class F>
+struct pull_fn {
+  [[no_unique_address]] F f;
+  used_results used{};
+  used_in_steps* watch = nullptr; // records what each call finds
+  template <class... X>
+  constexpr auto operator()(X const&... x) const {
+    return [&]<std::size_t... K, std::size_t... G>(std::index_sequence<K...>, std::index_sequence<G...>) {
+      auto const with_captures = closure([&](auto const&... v) { return first<N>(f, v...); }, nth<N + G>(x...)...);
+      auto const run = [&] {
+        rerun_scope const told;
+        return vjp(with_captures, nth<K>(x...)...);
+      }();
+      auto const g = tree_unflatten<std::remove_cvref_t<decltype(run.first)>>(std::tie(nth<N + G>(x...)...));
+      auto const found = run.second(g, watch ? watch->now : used);
+      if (watch) watch->add(run.second.reached());
+      return std::apply([&](auto const&... c) { return std::make_tuple(or_zeros(c, nth<K>(x...))...); }, found);
+    }(std::make_index_sequence<N>{}, std::make_index_sequence<sizeof...(X) - N>{});
+  }
+  template <std::size_t M, class G, class... V>
+  static constexpr auto first(G const& f, V const&... v) {
+    return
+        [&]<std::size_t... K>(std::index_sequence<K...>) { return f(nth<K>(v...)...); }(std::make_index_sequence<M>{});
+  }
+  template <class C, class X>
+  static constexpr auto or_zeros(C const& c, X const& x) {
+    if constexpr (is_none<C>) return detail::constant_zeros(x);
+    else return c;
+  }
+};
+
+/// Closes the operands by an interpreter without payload, runs a function on them and opens its result. A mode wraps
+/// the functions of a call like this.
+template <class I, class F>
+struct reentering_fn {
+  I in;
+  [[no_unique_address]] F f;
+  template <class... X>
+  constexpr auto operator()(X const&... x) const {
+    return tree_map([&](auto const& v) { return in.open_plain(v); }, f(in.close(in, x)...));
+  }
+};
+/// Runs a function on operands of which some are mapped. Every result is returned as mapped.
+template <class I, class F, class... Flag>
+struct batched_fn {
+  I in;
+  [[no_unique_address]] F f;
+  template <class... X>
+  constexpr auto operator()(X const&... x) const {
+    auto const close = [&](auto flag, auto const& v) {
+      if constexpr (decltype(flag)::value)
+        return in.close_batched(in, operand<std::remove_cvref_t<decltype(v)>, std::true_type>{v, {}});
+      else return v;
+    };
+    return tree_map([&](auto const& v) { return materialize(in.open_batched(all_traced(v, x...)), in.n); },
+                    f(close(Flag{}, x)...));
+  }
+};
+
+} // namespace varve::detail
 
 // ---- varve/hop/cond.hpp
 namespace varve {
@@ -28637,77 +28942,49 @@ struct boxed_region_call : boxed_forms {
   boxed_args operator()(boxed_args const& lead, P const&... packs) const {
     return call_below(self, boxed_hop{&region_operator<Tag>(), {f}, attributes(dims{again})}, lead, packs...);
   }
-};
 
-/// Returns the generator state as seen by the layers below the current one.
-template <class P>
-P rng_state_below() {
-  lowered const off;
-  return P(get_rng_state());
-}
-
-/// The operator. `Tag::run(lead, again, f, x)` is its behavior when no interpreter observes the call.
-template <class Tag>
-class region_operator_rules : public higher_order_operator {
-  using pack = boxed_args;
-
-public:
-  region_operator_rules() : region_operator_rules(Tag::op_name, &hop_handle<Tag>) {}
-  /// Creates an operator with a name of its own; graphs represent it by the node `node`.
-  explicit region_operator_rules(char const* name, op_handle const* node = nullptr)
-      : higher_order_operator(name, Tag::signature, node) {
-    mark_passing();
-    impl(dispatch_key::composite_explicit, [](boxed_hop const& c, pack const& x) {
-      return Tag::run(x[0], c.at[0][0] != 0, c.functions[0], part(x, 1, x.size()));
-    });
-    shared("jvp",
-           [](auto const& in, auto const& op, auto const& p, auto const& x) { return rules<Tag>::jvp(in, op, p, x); });
-    shared("vmap",
-           [](auto const& in, auto const& op, auto const& p, auto const& x) { return rules<Tag>::vmap(in, op, p, x); });
-    shared("grad", [](auto const& in, auto op, auto const& p, auto const& x) {
-      if constexpr (requires { Tag::writes_copy; }) // what it writes is not an operand
-        if (auto const t = in.open_tracked(x); !t.any) return op(p, t.primal);
-      pack captures, primal;
-      for (auto const& t : x) primal.push_back(in.mine(t) ? t.inner() : t);
-      auto const f = traced(op.f, primal, captures);
-      f.refuse_writes();
-      op.f = f.call;
-      if constexpr (requires { Tag::with_state(op); }) // the gradient draws the same numbers
-        if (f.draws)
-          return varve::rule::region_call::grad(recording_level<>{in}, Tag::with_state(op), rng_state_below<pack>(),
-                                                joined(x, captures));
-      return rules<Tag>::grad(recording_level<>{in}, op, p, joined(x, captures));
-    });
-    impl<trace_rule, layer&>("trace", trace_rule{});
+  static constexpr bool passes_results = true;
+  static boxed_region_call of(boxed_hop const& c, layer* l) { return {c.functions[0], c.at[0][0] != 0, l}; }
+  boxed_args run(boxed_args const& x) const { return Tag::run(x[0], again, f, part(x, 1, x.size())); }
+  /// Calls `f` with operand 0 below the level, on which no transform acts, and the operands of the function.
+  template <class In, class F>
+  static auto on_packs(In const& in, boxed_args const& x, F const& f) {
+    return f(boxed_args(opened_lead(in, x[0])), part(x, 1, x.size()));
+  }
+  template <class Own, class In, class P>
+  P record(In const& in, P const& lead, P const& x) const {
+    if constexpr (requires { Tag::writes_copy; }) // what it writes is not an operand
+      if (auto const t = in.open_tracked(x); !t.any) return (*this)(lead, t.primal);
+    P captures;
+    auto const g = traced(f, opened(in, x), captures);
+    g.refuse_writes();
+    boxed_region_call const op = with(g.call);
+    P const all = joined(x, captures);
+    if constexpr (requires { Tag::with_state(op); }) // the gradient draws the same numbers
+      if (g.draws)
+        return varve::rule::region_call::grad(recording_level<>{in}, Tag::with_state(op), rng_state_below<P>(), all);
+    return rules<Own>::grad(recording_level<>{in}, op, lead, all);
+  }
+  template <class Own, class P>
+  static P trace(trace_layer& around, boxed_hop const& c, P const& x) {
+    attributes const at(dims{c.at[0][0] != 0});
+    return around.record_branches(&hop_handle<Own>, x, c.functions, at,
+                                  [](auto const&, auto const& only, auto const&) { return only; });
   }
 
 private:
-  struct trace_rule {
-    boxed_args operator()(layer& l, boxed_hop const& c, boxed_args const& x) const {
-      auto& around = *static_cast<trace_layer*>(l.object);
-      attributes const at(dims{c.at[0][0] != 0});
-      return around.record_branches(&hop_handle<Tag>, x, c.functions, at,
-                                    [](auto const&, auto const& only, auto const&) { return only; });
-    }
-  };
-  /// Returns operand 0 below the level; no transform acts on it.
-  template <class In>
-  static tensor opened_lead(In const& in, tensor const& lead) {
+  template <class In, class T>
+  static T opened_lead(In const& in, T const& lead) {
     if (!in.mine(lead)) return lead;
-    if (lead.dim() == lead.inner().dim()) return lead.inner();
+    if (lead.dim() == lead.inner().dim()) return T(lead.inner());
     lowered const off;
-    return select(static_cast<dependent<tensor, In> const&>(lead.inner()), 0, 0);
-  }
-  template <class R>
-  void shared(char const* kind, R r) {
-    auto f = [r](layer& l, boxed_hop const& c, boxed_args const& x) {
-      auto const& in = *static_cast<dynamic_level*>(l.object);
-      pack const lead(opened_lead(in, x[0])), operands = part(x, 1, x.size());
-      return in.tied(r(in, boxed_region_call<Tag>{c.functions[0], c.at[0][0] != 0, &l}, lead, operands), operands);
-    };
-    impl<decltype(f), layer&>(kind, f);
+    return T(select(static_cast<T const&>(lead.inner()), 0, 0));
   }
 };
+
+/// The operator. `Tag::run(lead, again, f, x)` is its behavior when no interpreter observes the call.
+template <class Tag>
+using region_operator_rules = boxed_operator<Tag, boxed_region_call<Tag>>;
 template <class Tag>
 higher_order_operator& region_operator() {
   if constexpr (requires { Tag::template in_library<>(); }) return Tag::template in_library<>();
@@ -28911,87 +29188,61 @@ struct boxed_cond : boxed_forms {
   boxed_args operator()(boxed_args const& first, P const&... packs) const {
     return call_below(self, boxed_hop{&cond_operator<>(), {on_true, on_false}}, first, packs...);
   }
-};
 
-/// The rules of `cond`, one per interpreter, instantiated from the source that they share with static values.
-template <class = void>
-class boxed_cond_operator : public higher_order_operator {
-public:
-  boxed_cond_operator() : higher_order_operator(hop_handle<cond_t>) {
-    using pack = boxed_args;
-    mark_passing();
-    impl(dispatch_key::composite_explicit, [](boxed_hop const& c, pack const& x) {
-      return c.functions[static_cast<bool>(x[0]) ? 0 : 1](part(x, 1, x.size()));
-    });
-    shared("jvp", [](auto const& in, auto const& op, auto const& p, auto const& x) {
-      return rules<cond_t>::jvp(in, op, p, x);
-    });
-    shared("vmap", [](auto const& in, auto const& op, auto const& p, auto const& x) {
-      return rules<cond_t>::vmap(in, op, p, x);
-    });
-    shared("grad", [](auto const& in, auto op, auto const& p, auto const& x) {
-      pack captures, primal;
-      for (auto const& t : x) primal.push_back(in.mine(t) ? t.inner() : t);
-      boxed_args const which = [&] {
-        lowered const off;
-        auto const q = in.mine(p[0]) ? p[0].inner() : p[0];
-        return boxed_args(lanes_where({}, q), lanes_where({}, q, false));
-      }();
-      auto const on_true = traced(op.on_true, primal, captures, 1, which[0]),
-                 on_false = traced(op.on_false, primal, captures, 1, which[1]);
-      on_true.refuse_writes(), on_false.refuse_writes();
-      op.on_true = on_true.call, op.on_false = on_false.call;
-      for (int k = 0; k < static_cast<int>(on_true.reach.size()); ++k)
-        op.reach.push_back(on_true.reach[static_cast<std::size_t>(k)] | on_false.reach[static_cast<std::size_t>(k)]);
-      if (!on_true.draws && !on_false.draws)
-        return rules<cond_t>::grad(recording_level<>{in}, op, p, joined(x, captures));
-      pack const y =
-          rules<cond_t>::grad(recording_level<>{in}, op.drawing(), p, joined(rng_state_below<pack>(), x, captures));
-      return part(y, 1, y.size());
-    });
-    impl<trace_rule, layer&>("trace", trace_rule{});
+  static constexpr bool passes_results = true;
+  static boxed_cond of(boxed_hop const& c, layer* l) { return {c.functions[0], c.functions[1], l}; }
+  boxed_args run(boxed_args const& x) const {
+    return (static_cast<bool>(x[0]) ? on_true : on_false)(part(x, 1, x.size()));
   }
-
-private:
-  struct trace_rule {
-    boxed_args operator()(layer& l, boxed_hop const& c, boxed_args const& x) const {
-      auto& around = *static_cast<trace_layer*>(l.object);
-      return around.record_branches(
-          &hop_handle<cond_t>, x, c.functions, {},
-          [&](auto const& p, auto const& on_true, auto const& on_false) -> tensor {
-            bool const metadata_alone = !p.is_wrapped() && !p.has_data();
-            if (metadata_alone && on_true.object())
-              if (tensor const either = on_true.object()->either(on_true, on_false); either.defined()) return either;
-            require_alike(on_true, on_false);
-            if (metadata_alone) return on_true;
-            if (is_decided(p)) return static_cast<bool>(p) ? on_true : on_false;
-            return around.beneath(
-                [&] { return where(as_condition(p), on_true, on_false); }); // a transform below maps it
-          },
-          [&](trace_layer& on_true, trace_layer& on_false) {
-            around.beneath([&] {
-              auto const p = around.real(x[0]);
-              on_true.lanes = lanes_where(around.lanes, p);
-              on_false.lanes = lanes_where(around.lanes, p, false);
-              return p;
-            });
+  template <class In, class F>
+  static auto on_packs(In const&, boxed_args const& x, F const& f) {
+    return f(part(x, 0, 1), part(x, 1, x.size()));
+  }
+  template <class Tag, class In, class P>
+  P record(In const& in, P const& p, P const& x) const {
+    boxed_cond op = *this;
+    P captures;
+    P const below = opened(in, x), which = [&] {
+      P const q = opened(in, p);
+      lowered const off;
+      return P(lanes_where({}, q[0]), lanes_where({}, q[0], false));
+    }();
+    auto const t = traced(on_true, below, captures, 1, which[0]), f = traced(on_false, below, captures, 1, which[1]);
+    t.refuse_writes(), f.refuse_writes();
+    op.on_true = t.call, op.on_false = f.call;
+    for (std::size_t k = 0; k < t.reach.size(); ++k) op.reach.push_back(t.reach[k] | f.reach[k]);
+    if (!t.draws && !f.draws) return rules<Tag>::grad(recording_level<>{in}, op, p, joined(x, captures));
+    P const y = rules<Tag>::grad(recording_level<>{in}, op.drawing(), p, joined(rng_state_below<P>(), x, captures));
+    return part(y, 1, y.size());
+  }
+  template <class Tag, class P>
+  static P trace(trace_layer& around, boxed_hop const& c, P const& x) {
+    return around.record_branches(
+        &hop_handle<Tag>, x, c.functions, {},
+        [&](auto const& p, auto const& on_true, auto const& on_false) -> tensor {
+          bool const metadata_alone = !p.is_wrapped() && !p.has_data();
+          if (metadata_alone && on_true.object())
+            if (tensor const either = on_true.object()->either(on_true, on_false); either.defined()) return either;
+          require_alike(on_true, on_false);
+          if (metadata_alone) return on_true;
+          if (is_decided(p)) return static_cast<bool>(p) ? on_true : on_false;
+          return around.beneath([&] { return where(as_condition(p), on_true, on_false); }); // a transform below maps it
+        },
+        [&](trace_layer& on_true, trace_layer& on_false) {
+          around.beneath([&] {
+            auto const p = around.real(x[0]);
+            on_true.lanes = lanes_where(around.lanes, p);
+            on_false.lanes = lanes_where(around.lanes, p, false);
+            return p;
           });
-    }
-  };
-  template <class R>
-  void shared(char const* kind, R r) {
-    auto f = [r](layer& l, boxed_hop const& c, boxed_args const& x) {
-      auto const& in = *static_cast<dynamic_level*>(l.object);
-      boxed_args const y = r(in, boxed_cond{c.functions[0], c.functions[1], &l}, part(x, 0, 1), part(x, 1, x.size()));
-      return in.tied(in.own(y, x), x);
-    };
-    impl<decltype(f), layer&>(kind, f);
+        });
   }
 };
 #if VARVE_DEFINES
 template <class T>
 higher_order_operator& cond_operator() {
-  static auto* const op = new boxed_cond_operator<T>; // never destroyed, so that it outlives every call
+  static auto* const op =
+      new boxed_operator<dependent<cond_t, T>, boxed_cond>; // never destroyed, so that it outlives every call
   (void)&known_from_start<&cond_operator<T>>;
   return *op;
 }
@@ -29090,6 +29341,18 @@ inline void require_no_transform(char const* name) {
             .c_str());
 }
 using custom_function_ptr = std::shared_ptr<boxed_custom_function const>;
+/// The function of a call of the operator `custom_function_call`: a custom function with all of its rules.
+struct custom_forward {
+  custom_function_ptr f;
+  boxed_args operator()(boxed_args const& x) const { return f->forward(x); }
+};
+/// Returns the custom function that a call calls, or null for other operators.
+inline custom_function_ptr custom_function_of(boxed_hop const& call) {
+  custom_forward const* const f = call.functions.empty() ? nullptr : call.functions[0].target<custom_forward>();
+  return f ? f->f : nullptr;
+}
+template <class = void>
+higher_order_operator& custom_function_operator();
 template <class = void>
 boxed_args call_custom(custom_function_ptr const& f, boxed_args const& x);
 
@@ -29438,33 +29701,9 @@ inline void refuse_one_of_several(char const* name, tensor const& dirty, int res
     refuse_write(name, "an operand marked dirty is a view, and the function has several results; give it one, or a "
                        "tensor that is no view");
 }
-template <class T>
-boxed_args trace_custom(layer& l, custom_function_ptr const& f, boxed_args const& x); // defined in kept_custom_call.hpp
-/// Runs the forward pass. Infra modes that support custom functions (the functional mode and a tracer) receive the call
-/// as a whole; other modes see its operators.
-template <class T>
-boxed_args forward_under_modes(custom_function_ptr const& f, boxed_args const& x) {
-  constexpr dispatch_key_set above =
-      dispatch_key_set::full().above(dispatch_key::dispatch_mode) - dispatch_key_set(dispatch_key::transform);
-  thread_state& s = this_thread_state;
-  for (infra_mode slot : {infra_mode::functional, infra_mode::proxy}) {
-    layer_stack& here = s.infra[static_cast<int>(slot)];
-    if (!here.top || !(here.top->kind->is_trace() || here.top->kind->process_custom)) continue;
-    key_guard const off(s.included, s.excluded | above);
-    popped const p(here);
-    layer_kind const& kind = *p.top().kind;
-    return kind.is_trace() ? trace_custom<T>(p.top(), f, x) : kind.process_custom(p.top(), &f, x);
-  }
-  no_grad const off; // the operators of forward are not recorded
-  return f->forward(x);
-}
-
+/// Records a call of a custom function whose results `y` were computed below eager autograd.
 template <class T = tensor>
-boxed_args call_custom_eagerly(custom_function_ptr const& f, boxed_args const& x) {
-  bool any = false;
-  for (auto const& t : x) any = any || (t.defined() && t.has_history());
-  boxed_args const y = forward_under_modes<T>(f, x);
-  if (!any || !is_grad_enabled()) return y;
+boxed_args record_custom_eagerly(custom_function_ptr const& f, boxed_args const& x, boxed_args const& y) {
   std::vector<dependent<edge, T>> edges;
   std::vector<dependent<bool, T>> needs;
   for (auto const& t : x) {
@@ -29527,14 +29766,6 @@ private:
     if constexpr (requires { requires M::supports_higher_order_operators; }) return &process_hop;
     else return nullptr;
   }
-  static boxed_args process_custom(layer& l, void const* function, boxed_args const& x) {
-    return M::process_custom(*static_cast<mode_layer&>(l).interpreter.mode, function, x);
-  }
-  static constexpr decltype(layer_kind::process_custom) custom_process() {
-    if constexpr (requires(M& m, boxed_args const& x) { M::process_custom(m, static_cast<void const*>(nullptr), x); })
-      return &process_custom;
-    else return nullptr;
-  }
 };
 template <class M>
 inline constexpr layer_kind mode_layer<M>::own_kind{.name = name_of_type<M>.c_str(),
@@ -29542,7 +29773,9 @@ inline constexpr layer_kind mode_layer<M>::own_kind{.name = name_of_type<M>.c_st
                                                     .mode_type = &name_of_type<M>,
                                                     .process = &process,
                                                     .process_hop = hop_process(),
-                                                    .process_custom = custom_process()};
+                                                    .takes_programs = requires {requires M::takes_programs;
+} // namespace detail
+}; // namespace varve
 [[noreturn]] VARVE_COLD inline void refuse_slot(infra_mode slot, char const* why) {
   refuse::with<dispatch_error>((std::string("varve: the ") + name(slot) + " slot " + why).c_str());
 }
@@ -29932,34 +30165,66 @@ private:
   }
   bool mine(tensor const& t) const { return t.defined() && t.is_wrapped() && t.layer() == self->id; }
 };
-/// Passes the call to the next interpreter of the thread.
+/// The operator of custom functions on tensors. Modes process what `forward` does; only the functional mode and traces
+/// receive a call as a whole.
 template <class T>
-boxed_args call_custom_on_stack(custom_function_ptr const& f, boxed_args const& given) {
-  layer* const top = this_thread_state.transforms.top;
-  boxed_args x;
-  for (auto const& t : given) x.push_back(t.defined() ? unwrap_dead(top, t) : t);
-  if (!top) return call_custom_eagerly<T>(f, x);
-  layer_kind const& kind = *top->kind;
-  if (kind.is_trace()) return trace_custom<T>(*top, f, x);
-  if (kind.role == layer_role::lanes)
-    return static_cast<lanes_layer<>*>(top)->below(x, f->name(),
-                                                   [&](boxed_args const& in) { return call_custom<>(f, in); });
-  if (kind.process_custom) return kind.process_custom(*top, &f, x);
-  bool any = false;
-  for (auto const& t : x) any = any || (t.defined() && t.is_wrapped() && t.layer() == top->id);
-  auto const& in = *static_cast<dynamic_level*>(top->object);
-  lowered const off;
-  boxed_custom_call<T> const call{f, top};
-  if (!any) return in.own(call(x), x);
+class custom_operator : public higher_order_operator {
   using rule = rules<typename boxed_custom_call<T>::tag>;
-  if (kind.role == layer_role::vmap) return rule::vmap(in, call, x);
-  if (kind.role == layer_role::jvp) return in.own(rule::jvp(in, call, x), x);
-  return in.own(rule::grad(in, call, x), x);
-}
+
+public:
+  custom_operator() : higher_order_operator(hop_handle<custom_function_t>) {
+    mark_transparent();
+    impl(dispatch_key::composite_explicit, [](boxed_hop const& c, boxed_args const& x) {
+      no_grad const off; // the operators of forward are not recorded
+      return custom_function_of(c)->forward(x);
+    });
+    impl(dispatch_key::autograd, [](boxed_hop const& c, boxed_args const& x) {
+      boxed_args const y =
+          c.op->redispatch(c, keys_of_call(x) - dispatch_key_set(dispatch_key::autograd_functionality), x);
+      return record_custom_eagerly<T>(custom_function_of(c), x, y);
+    });
+    transform("vmap", [](auto const& in, auto const& call, auto const& x) { return rule::vmap(in, call, x); });
+    transform("jvp", [](auto const& in, auto const& call, auto const& x) { return in.own(rule::jvp(in, call, x), x); });
+    transform("grad",
+              [](auto const& in, auto const& call, auto const& x) { return in.own(rule::grad(in, call, x), x); });
+    auto const lanes = [](layer& l, boxed_hop const& c, boxed_args const& x) {
+      return static_cast<lanes_layer<dependent<void, T>>&>(l).below(x, custom_function_of(c)->name(), c);
+    };
+    impl<decltype(lanes), layer&>("lanes", lanes);
+    auto const trace = [](layer& l, boxed_hop const& c, boxed_args const& x) {
+      return trace_custom<T>(l, custom_function_of(c), x);
+    };
+    impl<decltype(trace), layer&>("trace", trace);
+  }
+
+private:
+  template <class R>
+  void transform(char const* kind, R r) {
+    auto f = [r](layer& l, boxed_hop const& c, boxed_args const& x) {
+      auto const& in = *static_cast<dynamic_level*>(l.object);
+      bool any = false;
+      for (auto const& t : x) any = any || in.mine(t);
+      lowered const off;
+      boxed_custom_call<T> const call{custom_function_of(c), &l};
+      return any ? r(in, call, x) : in.own(call(x), x);
+    };
+    impl<decltype(f), layer&>(kind, f);
+  }
+};
 #if VARVE_DEFINES
-template <class>
+template <class T>
+higher_order_operator& custom_function_operator() {
+  static auto* const op = new custom_operator<dependent<tensor, T>>; // never destroyed, so that it outlives every call
+  (void)&known_from_start<&custom_function_operator<T>>;
+  return *op;
+}
+template <class T>
 boxed_args call_custom(custom_function_ptr const& f, boxed_args const& x) {
-  return call_custom_on_stack<tensor>(f, x);
+  if (are_unwatched(x.begin(), static_cast<std::size_t>(x.size()))) { // no interpreter receives the call
+    no_grad const off;
+    return f->forward(x);
+  }
+  return custom_function_operator<T>()({custom_forward{f}}, x);
 }
 #endif
 
@@ -34373,7 +34638,7 @@ private:
     return copy;
   }
   constexpr bool is_inlined(node const& nd) const {
-    return of_custom_functions_ ? nd.function >= 0 : nd.op->is_call && !(stays_ && stays_(*nd.op));
+    return of_custom_functions_ ? nd.function >= 0 : nd.op->hop.is_call && !(stays_ && stays_(*nd.op));
   }
   /// Marks the functions that are still called after inlining.
   constexpr void mark(int r, bool called) {
@@ -34395,11 +34660,11 @@ private:
     }
     int const state = w_.operand(nd, 0);
     bool const around = again_;
-    again_ = around || (nd.op->draws_from_state && nd.at[0][0] != 0);
+    again_ = around || (nd.op->hop.draws_from_state && nd.at[0][0] != 0);
     std::size_t seen = 0; // draws from that state so far
     for (int n = f.node_first; n < f.node_first + f.node_count; ++n) {
       if (old(n).op->kind == op_kind::placeholder) now(n) = w_.operand(nd, 1 + static_cast<int>(old(n).value));
-      else if (nd.op->draws_from_state && old(n).op->kind == op_kind::random) now(n) = drawn(n, state, seen);
+      else if (nd.op->hop.draws_from_state && old(n).op->kind == op_kind::random) now(n) = drawn(n, state, seen);
       else now(n) = each(n);
     }
     again_ = around;
@@ -34435,12 +34700,12 @@ private:
 } // namespace detail
 
 /// Returns the same program in which the nodes of the functions replace calls of operators that only call functions
-/// (`op_handle::is_call`: checkpoints). Random numbers that two of them draw from the same state of the generator are
+/// (`hop_traits::is_call`: checkpoints). Random numbers that two of them draw from the same state of the generator are
 /// drawn once. The functions stay in the graph, unused. Calls of operators for which `stays` returns true are kept.
 /// Linear in the nodes.
 constexpr graph inline_calls(graph const& g, bool (*stays)(op_handle const&) = nullptr) {
   for (node const& n : g)
-    if (n.op->is_call && !(stays && stays(*n.op))) {
+    if (n.op->hop.is_call && !(stays && stays(*n.op))) {
       detail::call_inliner i(g, false, stays); // named, as graphs are: g++ 12 loses temporaries that hold storage
       return i.run();
     }
@@ -36562,6 +36827,9 @@ constexpr program plan(graph const& g, bool samples = false) {
   if (has_mutation(g))
     refuse::argument_is_invalid("fuse",
                                 "the function writes into its argument; write into a clone of it, and return that");
+  if (op_handle const* const hop = varve::detail::composite_hop_in(g))
+    refuse::argument_is_invalid(hop->name, "it is made of other operators when it is called, which fused programs "
+                                           "cannot; compile(f), or interpret(graph, x), runs it operator by operator");
   if (op_handle const* const effect = varve::detail::effect_in(g))
     refuse::argument_is_invalid(effect->name, "it does something outside of the program, which fused programs cannot; "
                                               "compile(f), or interpret(graph, x), runs it in its place");
@@ -37271,10 +37539,13 @@ VARVE_COLD G typed_and_optimized(G const& g) {
   if (varve::detail::is_symbolic(g))
     refuse::argument_is_invalid("fuse", "the graph has symbolic sizes; trace it with the sizes of the arguments");
   for (node const& n : g.nodes)
-    if (n.op->writes_copy)
+    if (n.op->hop.writes_copy)
       refuse::argument_is_invalid(n.op->name,
                                   "an operator that writes and has no functional form is called, which fused "
                                   "programs cannot; say `using functional = ...` in its rules");
+  if (op_handle const* const hop = varve::detail::composite_hop_in(g))
+    refuse::argument_is_invalid(hop->name, "it is made of other operators when it is called, which fused programs "
+                                           "cannot; compile(f), or interpret(graph, x), runs it operator by operator");
   if (op_handle const* const effect = varve::detail::effect_in(g))
     refuse::argument_is_invalid(effect->name, "it does something outside of the program, which fused programs cannot; "
                                               "compile(f), or interpret(graph, x), runs it in its place");
@@ -42173,7 +42444,7 @@ private:
     r->touched = arguments_written(g);
     for (node const& n : g.nodes) r->records = r->records || n.mode == recording::on;
     r->numbers = std::move(read.all);
-    if (count_effects(whole) > 0 || has_types_without_loops(whole)) {
+    if (count_effects(whole) > 0 || has_types_without_loops(whole) || composite_hop_in(whole)) {
       r->described = "operator by operator";
       r->by_operators = [whole](boxed_args const& in) { return fresh_results<T>(interpret(whole, in), in); };
     } else if (form_ == program_form::fused || !choose(*r, whole, transforms, misses)) r->run = fuser_(whole);
@@ -43211,9 +43482,13 @@ private:
     m->for_each_source(m, f);
   }
 };
+/// Calls a custom function below the host; defined in functional_function.hpp.
+template <class Host>
+boxed_args functional_custom_call(Host const& in, custom_function_ptr const& f, boxed_args const& x);
 /// Calls a higher-order operator below the host, with functions that do not write.
 template <class Host>
 boxed_args functional_hop(Host const& in, boxed_hop const& call, boxed_args const& x) {
+  if (custom_function_ptr const f = custom_function_of(call)) return functional_custom_call(in, f, x);
   bool const passes = call.op->passes_results(); // a loop copies the results of its functions
   using memories = returned_memories<typename Host::memory>;
   std::shared_ptr<memories> const returned = passes ? std::make_shared<memories>() : nullptr;
@@ -43239,9 +43514,6 @@ template <class On = void>
 boxed_args functionalized_call(layer& l, boxed_hop const& call, boxed_args const& x) {
   return functional_hop(functional_level<On>(l), call, x);
 }
-/// Calls a custom function; defined in functional_function.hpp.
-template <class On>
-boxed_args functionalized_custom(layer& l, void const* function, boxed_args const& x);
 
 template <class On>
 inline constexpr layer_kind functionalize_kind{
@@ -43250,7 +43522,6 @@ inline constexpr layer_kind functionalize_kind{
     .keys = transform_keys(transform_type::functionalize),
     .process = &interpreter_layer<functionalize_interpreter<dependent<tensor, On>>>::process,
     .process_hop = &functionalized_call<On>,
-    .process_custom = &functionalized_custom<On>,
     .records = true};
 
 /// One run of `functionalize` on tensors.
@@ -43462,10 +43733,10 @@ private:
 
 /// Calls a custom function below a host without writes. The new value of an operand that it wrote becomes the operand's
 /// value.
-template <class On, class Host>
+template <class Host>
 boxed_args functional_custom_call(Host const& in, custom_function_ptr const& f, boxed_args const& x) {
   [[maybe_unused]] auto const off = in.below();
-  auto const g = std::make_shared<functional_custom_function<On>>(f);
+  auto const g = std::make_shared<functional_custom_function<dependent<void, Host>>>(f);
   boxed_args const plain = in.open_functional(x), y = call_custom<>(g, plain);
   boxed_args r;
   for (int k = 0; k < y.size(); ++k) {
@@ -43486,10 +43757,6 @@ boxed_args functional_custom_call(Host const& in, custom_function_ptr const& f, 
     else in.refuse_writes(r[k], f->name());
   }
   return r;
-}
-template <class On>
-boxed_args functionalized_custom(layer& l, void const* function, boxed_args const& x) {
-  return functional_custom_call<On>(functional_level<On>(l), *static_cast<custom_function_ptr const*>(function), x);
 }
 
 } // namespace varve::detail
@@ -45287,7 +45554,7 @@ operator_schema schema_of(graph_view const& g, N const& n) {
     refuse::with<value_error>((std::string("varve: schema_of: ") + n.op->name +
                                " is no higher-order operator; ops::find(name)->schema is the schema of all its calls")
                                   .c_str());
-  return detail::schema_of_call<>(n.op->name, n.op->signature, n.at, n.regions_count, n.count,
+  return detail::schema_of_call<>(n.op->name, n.op->hop.signature, n.at, n.regions_count, n.count,
                                   g.regions[n.regions_first].result_count);
 }
 
@@ -49006,116 +49273,67 @@ private:
 namespace varve {
 
 namespace detail {
-/// A `boxed_scan` with the rules of one of the three loops: `scan`, `map` or `while_loop`.
+/// A call of one of the three loops, `scan`, `map` or `while_loop`, at a level of `grad`.
 template <class Tag>
-struct boxed_loop : boxed_scan {
+struct recorded_loop : boxed_scan {
   using tag = Tag;
   static constexpr char const* backward_name = Tag::backward_name;
 };
 
-/// The rules of a loop, one per interpreter, instantiated from the source that they share with static values.
-template <class Tag>
-class boxed_loop_operator : public higher_order_operator {
-public:
-  boxed_loop_operator() : higher_order_operator(hop_handle<Tag>) {
-    impl(dispatch_key::composite_explicit,
-         [](boxed_hop const& c, auto const& x) { return boxed_scan::of(c, nullptr).run(x); });
-    shared("jvp", [](auto const& in, auto const& op, auto const& x) { return rules<scan_t>::jvp(in, op, x); });
-    shared("vmap", [](auto const& in, auto const& op, auto const& x) { return rules<scan_t>::vmap(in, op, x); });
-    shared("grad", [](auto const& in, auto op, auto const& x) {
-      std::remove_cvref_t<decltype(x)> captures, primal;
-      for (auto const& t : x) primal.push_back(in.mine(t) ? t.inner() : t);
-      boxed_args going;
-      {
-        lowered const off;
-        primal = op.operands_of_step(primal, 0);
-        going = op.going({}, primal);
-      }
-      auto const step = traced(op.f, primal, captures, 1, going[0]);
-      step.refuse_writes(true);
-      op.f = step.call, op.reach = step.reach;
-      if (op.condition) {
-        auto const condition = traced(op.condition, primal, captures);
-        if (condition.draws)
-          refuse::argument_is_invalid(op.op->name(),
-                                      "the condition draws random numbers, which its gradient would draw "
-                                      "anew; draw them in the body, and carry them");
-        op.condition = condition.call;
-      }
-      if (auto const t = in.open_tracked(joined(x, captures)); !t.any) return op(t.primal); // no operand is recorded
-      auto const call = [&](auto const& loop, auto const&... more) {
-        return rules<Tag>::grad(recording_level<>{in}, boxed_loop<Tag>{loop}, joined(more..., x, captures));
-      };
-      if (!step.draws) return call(op);
-      using P = std::remove_cvref_t<decltype(x)>;
-      P const y = call(op.drawing(), rng_state_below<P>());
-      return part(y, 1, y.size());
+/// A loop as `boxed_operator` takes it.
+struct boxed_loop : boxed_scan {
+  static constexpr bool passes_results = false; // a loop copies what its functions return
+  static boxed_loop of(boxed_hop const& c, layer* l) { return {boxed_scan::of(c, l)}; }
+  template <class In, class F>
+  static auto on_packs(In const&, boxed_args const& x, F const& f) {
+    return f(x);
+  }
+  template <class Tag, class In, class P>
+  P record(In const& in, P const& x) const {
+    boxed_scan loop = *this;
+    P captures, first = opened(in, x), going;
+    {
+      lowered const off;
+      first = operands_of_step(first, 0);
+      going = P(this->going({}, first));
+    }
+    auto const step = traced(f, first, captures, 1, going[0]);
+    step.refuse_writes(true);
+    loop.f = step.call, loop.reach = step.reach;
+    if (condition) {
+      auto const c = traced(condition, first, captures);
+      if (c.draws)
+        refuse::argument_is_invalid(op->name(), "the condition draws random numbers, which its gradient would draw "
+                                                "anew; draw them in the body, and carry them");
+      loop.condition = c.call;
+    }
+    P const all = joined(x, captures);
+    if (auto const t = in.open_tracked(all); !t.any) return loop(t.primal); // no operand is recorded
+    if (!step.draws) return rules<Tag>::grad(recording_level<>{in}, recorded_loop<Tag>{loop}, all);
+    P const y =
+        rules<Tag>::grad(recording_level<>{in}, recorded_loop<Tag>{loop.drawing()}, joined(rng_state_below<P>(), all));
+    return part(y, 1, y.size());
+  }
+  template <class Tag, class P>
+  static P trace(trace_layer& around, boxed_hop const& c, P const& x) {
+    auto loop = boxed_scan::of(c, nullptr);
+    traced_call<P> call(around, x);
+    if (!loop.condition && !loop.counted && loop.rows(call.real()) == 0) {
+      P const like = call.below([&] { return loop(call.real()); });
+      return around.within([&] { return of_no_step(loop, x, like); });
+    }
+    P const step = call.below([&] { return loop.operands_of_step(call.real(), 0); });
+    P const going = call.below([&] { return P(loop.going(around.lanes, step)); });
+    loop.f = call.graph_of(loop.f, step, going[0]);
+    if (loop.condition) loop.condition = call.graph_of(loop.condition, step);
+    return call.record(&hop_handle<Tag>, loop.at(), loop.functions(), {step, step}, [&](P const& all) {
+      boxed_scan run = loop;
+      run.condition = for_lanes(run.condition, around.lanes);
+      return run(all);
     });
-    impl<trace_rule, layer&>("trace", trace_rule{});
   }
 
 private:
-  struct trace_rule {
-    template <class P>
-    P operator()(layer& l, boxed_hop const& c, P const& x) const {
-      auto& around = *static_cast<trace_layer*>(l.object);
-      auto op = boxed_scan::of(c, nullptr);
-      P real = around.reals(x), captures;
-      // computes the values of the trace; the graph performs effects when it is run
-      auto const below = [&](auto const& body) {
-        unacted_scope const silent;
-        return around.beneath(body);
-      };
-      around.require_kept();
-      if (!op.condition && !op.counted && op.rows(real) == 0) {
-        P const like = below([&] { return op(real); });
-        return around.within([&] { return of_no_step(op, x, like); });
-      }
-      P step_in = below([&] { return op.operands_of_step(real, 0); });
-      P const first = step_in;
-      P const going = below([&] { return op.going(around.lanes, first); });
-      op.f = traced(op.f, first, captures, around.hidden + 1, going[0], &around).call;
-      if (op.condition) op.condition = traced(op.condition, first, captures, around.hidden + 1, {}, &around).call;
-      P all = x;
-      for (auto const& t : captures) {
-        if (around.is_mode() && t.has_history() && is_grad_enabled()) // recorded calls have passed them as operands
-          detail::refuse_eager_gradient("the function of an operator", l.kind->name);
-        all.push_back(t);
-        real.push_back(around.real(t));
-        step_in.push_back(around.real(t));
-      }
-      std::vector<int> ids;
-      for (auto const& t : all) ids.push_back(around.node_of(t));
-      auto const write = [&](trace_layer& inner, boxed_function const& f) {
-        generator_guard const as_before(default_generator);
-        P in;
-        for (auto const& t : step_in) in.push_back(inner.input(t));
-        inner.trace_function([&] { return f(in); });
-        inner.builder.close();
-      };
-      trace_layer step(around);
-      write(step, op.f);
-      int node = -1;
-      auto const add_node = [&](graph_builder* condition) {
-        node = around.builder.emit_functions(&hop_handle<Tag>, op.at(), ids.data(), static_cast<int>(ids.size()),
-                                             step.builder, condition);
-      };
-      if (op.condition) {
-        trace_layer condition(around);
-        write(condition, op.condition);
-        add_node(&condition.builder);
-      } else {
-        add_node(nullptr);
-      }
-      op.condition = for_lanes(op.condition, around.lanes);
-      P const y = below([&] { return op(real); });
-      around.called(node, this_thread_state.grad_mode);
-      P r;
-      for (int k = 0; k < y.size(); ++k)
-        r.push_back(around.wrap_result(y[k], around.builder.result_of(node, k, {y[k].dtype(), y[k].sizes()})));
-      return r;
-    }
-  };
   /// Returns the results of a loop over no rows, without a loop: they are valid for a program with these lengths only.
   template <class P>
   static P of_no_step(boxed_scan const& op, P const& x, P const& like) {
@@ -49125,14 +49343,6 @@ private:
       r.push_back(k < op.carried ? T(clone(x[k])) : T(varve::full(dims(like[k].sizes()), 0, like[k].dtype())));
     return r;
   }
-  template <class R>
-  void shared(char const* kind, R r) {
-    auto f = [r](layer& l, boxed_hop const& c, boxed_args const& x) {
-      auto const& in = *static_cast<dynamic_level*>(l.object);
-      return in.own(r(in, boxed_scan::of(c, &l), x), x);
-    };
-    impl<decltype(f), layer&>(kind, f);
-  }
 };
 /// Returns the boxed operator of a tag.
 template <class Tag>
@@ -49140,7 +49350,7 @@ higher_order_operator& loop_operator();
 #if VARVE_DEFINES
 template <class Tag>
 higher_order_operator& loop_operator() {
-  static auto* const op = new boxed_loop_operator<Tag>; // never destroyed, so that it outlives every call
+  static auto* const op = new boxed_operator<Tag, boxed_loop>; // never destroyed, so that it outlives every call
   (void)&known_from_start<&loop_operator<Tag>>;
   return *op;
 }
@@ -54461,6 +54671,7 @@ inline constexpr struct copysign_t : promoting_operator<copysign_t> {
 } copysign{};
 template <>
 struct rules<copysign_t> : rule::pointwise<2, promotion::floating> {
+  static constexpr char const* c99 = "copysign$F($0, $1)";
   static constexpr saved_values saved{{saved_values::operand(0) | saved_values::result, saved_values::operand(1)}};
   static VARVE_INLINE constexpr auto kernel(auto x, auto y) { return kernel::copysign(x, y); }
   static constexpr auto partial(arg_t<0>, auto const& r, auto const& x, auto const&) { return mul(sign(x), sign(r)); }
@@ -55089,24 +55300,28 @@ struct of_integers : of_some_dtypes<Tag, Arity> {
 
 template <>
 struct rules<bitwise_and_t> : detail::of_integers<bitwise_and_t, 2> {
+  static constexpr char const* c99 = "$0 & $1";
   static VARVE_INLINE constexpr auto kernel(auto x, auto y) {
     return kernel::of_integers([](auto a, auto b) { return a & b; }, x, y);
   }
 };
 template <>
 struct rules<bitwise_or_t> : detail::of_integers<bitwise_or_t, 2> {
+  static constexpr char const* c99 = "$0 | $1";
   static VARVE_INLINE constexpr auto kernel(auto x, auto y) {
     return kernel::of_integers([](auto a, auto b) { return a | b; }, x, y);
   }
 };
 template <>
 struct rules<bitwise_xor_t> : detail::of_integers<bitwise_xor_t, 2> {
+  static constexpr char const* c99 = "$0 ^ $1";
   static VARVE_INLINE constexpr auto kernel(auto x, auto y) {
     return kernel::of_integers([](auto a, auto b) { return a ^ b; }, x, y);
   }
 };
 template <>
 struct rules<bitwise_not_t> : detail::of_integers<bitwise_not_t, 1> {
+  static constexpr char const* c99 = "($T)-1 ^ $0";
   static VARVE_INLINE constexpr auto kernel(auto x) {
     return kernel::of_integers(
         []<class T>(T a) {
@@ -56102,7 +56317,9 @@ struct gradcheck_error : error {
 };
 /// Options of `gradcheck`, with PyTorch's names.
 struct gradcheck_options {
-  double eps = 1e-6, atol = 1e-5, rtol = 1e-3;
+  double eps = 1e-6;  ///< the step of the differences
+  double atol = 1e-5; ///< the absolute tolerance
+  double rtol = 1e-3; ///< the tolerance relative to the differences
   /// True to throw `gradcheck_error` on a mismatch; otherwise `gradcheck` returns false.
   bool raise_exception = true;
 };
@@ -56853,6 +57070,7 @@ template class registry<void>;
 template tensor call_stack<dispatch_key::pre_dispatch>(void*, boxed_op const&, dispatch_key_set, boxed_args const&);
 template tensor call_stack<dispatch_key::function_mode>(void*, boxed_op const&, dispatch_key_set, boxed_args const&);
 template void require_grad<bool>(tensor const&, bool);
+template higher_order_operator& custom_function_operator<void>();
 template boxed_args call_custom<void>(custom_function_ptr const&, boxed_args const&);
 template std::shared_ptr<loop::prepared const> plan_of_tile<graph>(graph const&);
 template struct checkpoint_region<tensor>;
