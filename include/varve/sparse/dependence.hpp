@@ -515,7 +515,7 @@ private:
   /// else until no set grows. A call with a derivative of its own may depend on everything.
   constexpr call_sets of_call(frame& f, node const& nd) {
     call_sets r;
-    int const from = nd.op->given_from;
+    int const from = nd.op->hop.given_from;
     region const* const first = g_.regions.data() + nd.regions_first;
     if (nd.function >= 0 || from < 0 || nd.regions_count == 0 || first->inputs + from > nd.count) {
       int all = index_sets::empty;
@@ -535,7 +535,7 @@ private:
       if (f.known.are_known(operand(nd, e))) known.push_back(f.known.of(operand(nd, e)));
       else known.push_back(unknown);
     }
-    if (nd.op->carried) {
+    if (nd.op->hop.carried) {
       list<element_sets> of_steps = of_loop(nd, *first, in, known);
       r.of.swap(of_steps);
       return r;
