@@ -23,11 +23,16 @@ struct c_unit {
   varve::c_program text;
   int arguments, results;
 };
-/// The C compilers of this machine.
+/// The C compilers of this machine, of each kind the first that is found.
 inline std::vector<std::string> c_compilers() {
+  auto const is_there = [](std::string const& name) {
+    return std::system(("command -v " + name + " >/dev/null 2>&1").c_str()) == 0;
+  };
   std::vector<std::string> r;
-  for (char const* name : {"gcc", "clang", "tcc"})
-    if (std::system(("command -v " + std::string(name) + " >/dev/null 2>&1").c_str()) == 0) r.emplace_back(name);
+  if (is_there("gcc")) r.emplace_back("gcc");
+  if (is_there("clang-19")) r.emplace_back("clang-19");
+  else if (is_there("clang")) r.emplace_back("clang");
+  if (is_there("tcc")) r.emplace_back("tcc");
   return r;
 }
 

@@ -216,6 +216,8 @@ private:
                     : "") +
                ") best = " + i + ";"); // NaN counts as greatest
       out.close();
+    } else {
+      out.line("(void)" + buffer_name(p, s.in[0]) + ";"); // the place is 0 whatever it contains
     }
     out.line(result(sum_of(to)) + " = best;");
     close(others.n ? others.n : 1);

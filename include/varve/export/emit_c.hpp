@@ -487,8 +487,9 @@ private:
     }
     for (int k = 0; k < c.results; ++k) append(in, k < carried ? "there" + text(k) : row(s.in[2] + k));
     std::string const steps = counted ? "(" + shared.index + ")" + element(p, p.ports[s.in[1] + walked], "0") : text(n);
-    body.line(shared.index + " step = 0;");
-    body.open(open ? "for (;; ++step) {" : "for (; step < " + steps + "; ++step) {");
+    bool const is_counted = !open || n > 0 || c.results > carried || cpp::mentions(in, "row");
+    if (is_counted) body.line(shared.index + " step = 0;");
+    body.open(open ? (is_counted ? "for (;; ++step) {" : "for (;;) {") : "for (; step < " + steps + "; ++step) {");
     if (open) {
       append(now, address(p, s.in[0]));
       call(r, c.condition, test, goes_on, now, body);
