@@ -44,7 +44,8 @@ int main() {
   auto const loss_of = [&](auto const& weights) {
     return [&](tensor const& s) { return vv::mean(vv::square(vv::matmul(validation.x, weights(s)) - validation.y)); };
   };
-  auto const loss = loss_of(fitted), exact = loss_of(closed);
+  auto const loss = loss_of(fitted);
+  auto const exact = loss_of(closed);
   auto const equal = [](tensor const& a, tensor const& b) { return vv::allclose(a, b, 1e-8, 1e-10) ? "yes" : "no"; };
 
   tensor const zero(0.0);
