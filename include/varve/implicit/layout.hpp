@@ -62,16 +62,43 @@ private:
     else return on_dims(elements_of_all, std::get<J>(shapes)...);
   }
 };
+template <class... V>
+consteval bool are_unknowns(std::type_identity<std::tuple<V...>>) {
+  constexpr bool values = (value<V> && ...);
+  static_assert(values, "varve: implicit: the unknowns must be a value or a tree of values");
+  if constexpr (values) {
+    constexpr bool floating = (varve::detail::differentiable_leaf<V> && ...);
+    static_assert(floating, "varve: implicit: the unknowns must be floating; write 2.0 for 2, or convert them");
+    return floating;
+  } else return false;
+}
+/// Refuses unknowns that are not floating, what captures values of a transform, and other numbers of residuals than of
+/// unknowns. Here the compiler's message is short. Returns whether all is well.
+template <class Tree>
+consteval bool are_unknowns() {
+  return are_unknowns(std::type_identity<decltype(varve::detail::flat_values(std::declval<Tree const&>()))>{});
+}
+template <class Y, class... X>
+consteval bool captures_nothing() {
+  constexpr bool captures = varve::detail::leaf_level<Y>() > varve::detail::leaf_level<std::tuple<X...>>();
+  static_assert(!captures, "varve: implicit: the function captures a value that a transform sees; pass it as an "
+                           "argument, or by closure(f, captured...)");
+  return !captures;
+}
+template <class Y, class X>
+consteval bool are_as_many() {
+  using same = decltype(same_fact(shape_of(flat(std::declval<Y const&>())), shape_of(flat(std::declval<X const&>()))));
+  if constexpr (std::is_same_v<same, bool>) {
+    return true; // traced values, whose shapes are data
+  } else {
+    static_assert(same::value, "varve: implicit: the function must return as many values as there are unknowns");
+    return same::value;
+  }
+}
 template <class Tree>
 constexpr auto layout_of(Tree const& tree) {
   return varve::detail::call_with(
-      [](auto const&... v) {
-        static_assert((value<std::remove_cvref_t<decltype(v)>> && ...),
-                      "varve: implicit: the unknowns must be a value or a tree of values");
-        static_assert((varve::detail::differentiable_leaf<std::remove_cvref_t<decltype(v)>> && ...),
-                      "varve: implicit: the unknowns must be floating; write 2.0 for 2, or convert them");
-        return layout<Tree, std::remove_cvref_t<decltype(shape_of(v))>...>{{shape_of(v)...}};
-      },
+      [](auto const&... v) { return layout<Tree, std::remove_cvref_t<decltype(shape_of(v))>...>{{shape_of(v)...}}; },
       varve::detail::flat_values(tree));
 }
 /// A user's function f(x, data...) of static values, as a function of one vector and of a flat tuple of data. `Data` is
@@ -104,10 +131,7 @@ struct flat_function {
   template <class V, class T>
   constexpr auto residual(V const& v, T const& data) const {
     auto const r = vector(v, data);
-    using same = decltype(same_fact(shape_of(r), shape_of(v)));
-    if constexpr (!std::is_same_v<same, bool>)
-      static_assert(same::value, "varve: implicit: the function must return as many values as there are unknowns");
-    else if (!same_fact(shape_of(r), shape_of(v)))
+    if (!(to_dims(shape_of(r)) == to_dims(shape_of(v))))
       refuse::shapes_do_not_match("implicit (residuals and unknowns)", to_dims(shape_of(r)), to_dims(shape_of(v)));
     return r;
   }
@@ -185,7 +209,7 @@ public:
       : constants_(tree_map([](auto const& v) { return without(v); }, std::tuple(x...))) {}
   static tensors of(X const&... x) {
     tensors r;
-    auto const take = [&](auto const& v) {
+    [[maybe_unused]] auto const take = [&](auto const& v) {
       if constexpr (is<decltype(v)>) r.push_back(v);
     };
     (tree_for_each(take, x), ...);
@@ -223,9 +247,13 @@ struct erased_function {
   tensor loss(tensor const& v, tensors const& data) const { return f(v, data); }
 };
 /// Refuses a function that uses tensors which are being differentiated, but were not passed to it: their derivative
-/// would be missing. The function is called once, with all of its arguments detached.
+/// would be missing. The function is called once, with all of its arguments detached, unless nothing is recorded.
 template <class T>
 void require_no_captures(char const* who, erased_function const& f, T const& start, tensors const& data) {
+  bool any = this_thread_state.grad_mode;
+  for (layer const* l = this_thread_state.transforms.top; l; l = l->below)
+    any = any || l->kind->role == layer_role::grad || l->kind->role == layer_role::jvp;
+  if (!any) return;
   tensors constants;
   for (auto const& t : data) constants.push_back(detach(static_cast<T const&>(t)));
   tensor const y = f.f(detach(start), constants);

@@ -18,12 +18,24 @@ constexpr auto linear_method_of(S const& s, T const& t) {
     return linear_solver<S, T>{s, t};
   }
 }
+template <class F, class B, class... C>
+consteval bool values_are_accepted() {
+  using Y = decltype(std::declval<F const&>()(std::declval<B const&>(), std::declval<C const&>()...));
+  if constexpr (captures_nothing<Y, B, C...>()) return are_as_many<Y, B>();
+  else return false;
+}
 template <class F, class B, class S, class... C>
 constexpr auto solved_statically(F const& matvec, B const& b, S const& s, std::tuple<C...> const& captures) {
-  auto const unknowns = layout_of(b);
-  using P = flat_function<F, std::remove_const_t<decltype(unknowns)>, std::tuple<C...>>;
-  return unknowns.tree(
-      linear_system<false>(s, product_by<P>{{matvec, unknowns}}, varve::detail::flat_values(captures), flat(b)));
+  if constexpr (!are_unknowns<B>()) {
+    return b; // one message is enough
+  } else if constexpr (!values_are_accepted<F, B, C...>()) {
+    return b;
+  } else {
+    auto const unknowns = layout_of(b);
+    using P = flat_function<F, std::remove_const_t<decltype(unknowns)>, std::tuple<C...>>;
+    return unknowns.tree(
+        linear_system<false>(s, product_by<P>{{matvec, unknowns}}, varve::detail::flat_values(captures), flat(b)));
+  }
 }
 /// Returns a user's function of trees of tensors as one of a vector and of data, which returns one vector.
 template <class F, class X, class... C>

@@ -23,7 +23,8 @@ struct dense {
 };
 
 /// A linear solver that the user wrote, and the one for the transposed equations (`jax.lax.custom_linear_solve`). Each
-/// is called with a function that multiplies a vector by the matrix, and with the right side, which is a vector.
+/// is called with a function that multiplies a vector by the matrix, and with the right side, which is a vector. What
+/// it returns is taken for a solution without a check.
 template <class S, class T>
 struct linear_solver {
   static constexpr bool solves_linear_equations = true;

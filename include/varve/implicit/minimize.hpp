@@ -82,6 +82,10 @@ private:
 /// What is 0 at a minimum: the gradient of the user's function.
 struct gradient_of_loss {
   static constexpr auto name = "minimize";
+  template <class Y, class X, class... T>
+  static consteval bool accepts() {
+    return captures_nothing<Y, X, T...>();
+  }
   template <class P>
   static constexpr gradient_of<P> problem(P const& p) {
     return {p};
@@ -97,6 +101,10 @@ struct gradient_of_loss {
 /// The same for half of the sum of squares of what the user's function returns.
 struct gradient_of_squares {
   static constexpr auto name = "least_squares";
+  template <class Y, class X, class... T>
+  static consteval bool accepts() {
+    return captures_nothing<Y, X, T...>();
+  }
   template <class P>
   static constexpr gradient_of<half_of_squares<P>> problem(P const& p) {
     return {{p}};

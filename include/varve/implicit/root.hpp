@@ -65,6 +65,11 @@ struct solution_parts {
 /// What is 0 at a root: the user's function itself.
 struct values_of {
   static constexpr auto name = "root";
+  template <class Y, class X, class... T>
+  static consteval bool accepts() {
+    if constexpr (captures_nothing<Y, X, T...>()) return are_as_many<Y, X>();
+    else return false;
+  }
   template <class P>
   static constexpr P const& problem(P const& p) {
     return p;
@@ -86,7 +91,8 @@ struct implicit_function {
 
   template <class X, class... T>
   constexpr auto operator()(X const& x0, T const&... data) const {
-    return std::apply([&](auto const&... c) { return found(x0, data..., c...); }, varve::detail::captures_of(f));
+    if constexpr (std::tuple_size_v<decltype(varve::detail::captures_of(f))> == 0) return found(x0, data...);
+    else return std::apply([&](auto const&... c) { return found(x0, data..., c...); }, varve::detail::captures_of(f));
   }
 
 private:
@@ -95,6 +101,10 @@ private:
     auto const& bare = varve::detail::without_captures(f);
     if constexpr (varve::detail::tree_is_dynamic<std::tuple<X, T...>>()) {
       return on_tensors(bare, varve::detail::tensors_of(x0), data...);
+    } else if constexpr (!detail::are_unknowns<X>()) {
+      return x0; // one message is enough
+    } else if constexpr (!Kind::template accepts<decltype(bare(x0, data...)), X, T...>()) {
+      return x0;
     } else {
       auto const unknowns = detail::layout_of(x0);
       using function = detail::flat_function<std::remove_cvref_t<decltype(bare)>,
@@ -152,10 +162,12 @@ public:
 /// The solution has derivatives by the data, to any order, from the implicit function theorem; the steps of the solver
 /// are not differentiated. x0 has no derivative. Each derivative solves linear equations with the Jacobian of f by x,
 /// by `linear`: `dense`, `cg`, `bicgstab`, `gmres`, or `linear_solver{solve, transpose_solve}`. `solver` is `newton`,
-/// `bisection`, or a function (f, x0) that returns the solution, in which f is a function of x alone.
+/// `bisection`, or a function (f, x0) that returns the solution, in which f is a function of x alone. What a function
+/// of yours returns is taken for a solution without a check.
 ///
 /// f is called with data that are constants while it is solved: pass what derivatives are taken by as data, or as
-/// `closure(f, captured...)`. Other captured values that transforms see are refused. A solution that is not found
+/// `closure(f, captured...)`. Other captured values that transforms see are refused; on tensors one call of f with
+/// constants finds them, so that f must be free of effects. A solution that is not found
 /// throws `convergence_error`; inside of `vmap` and of traced programs it is NaN. A singular Jacobian throws
 /// `value_error` when a derivative is taken, if `linear` is `dense`.
 ///
