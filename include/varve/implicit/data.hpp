@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/core/tree.hpp>
+#include <varve/transform/scope.hpp>
 #include <varve/value/tensor.hpp>
 
 #include <tuple>

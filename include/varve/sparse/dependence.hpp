@@ -2,6 +2,7 @@
 #pragma once
 #include <varve/graph/builder.hpp>
 #include <varve/op/as_strided.hpp>
+#include <varve/op/where.hpp>
 #include <varve/sparse/index_sets.hpp>
 #include <varve/sparse/known_elements.hpp>
 
