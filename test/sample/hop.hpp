@@ -114,7 +114,7 @@ inline void add_loops(std::vector<hop_row>& to) {
                 },
                 {{2}, {5, 2}, {2}},
                 plain,
-                {{"it is made of other operators", {"fuse", "compile, fused", "emit_cpp"}}}});
+                {{"it is made of other operators", {"fuse", "compile, fused", "emit_cpp", "emit_c"}}}});
   to.push_back({"scan",
                 "a carry, rows and a capture",
                 [](v x) {
