@@ -11,7 +11,10 @@ struct foldl_t {
       "(GraphModule step, GraphModule ends, Tensor init, Tensor xs, Tensor[] captured) -> Tensor[]"};
   static constexpr int operands = 2; // init and xs; those behind them are what the functions captured
   static vv::boxed_args operands_of(int k, vv::boxed_hop const&, vv::boxed_args const& x) {
-    return k == 0 ? vv::boxed_args(x[0], vv::tensor(vv::select(x[1], 0, 0))) : vv::boxed_args(x[0]);
+    if (k == 1) return vv::boxed_args(x[0]);
+    bool const none = x[1].sizes()[0] == 0; // then a row is needed all the same, for its shape
+    return vv::boxed_args(x[0], none ? vv::tensor(vv::zeros(x[1].sizes().sub(1, x[1].dim()), x[1].dtype()))
+                                     : vv::tensor(vv::select(x[1], 0, 0)));
   }
   static vv::boxed_args run(vv::boxed_hop const& call, vv::boxed_args const& x) {
     auto const call_with = [&](int k, vv::boxed_args in) {
