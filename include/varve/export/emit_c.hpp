@@ -273,7 +273,7 @@ private:
   index_t arrays(int r) const {
     index_t below = 0;
     for (loop::stage const& s : plan_of(r).stages)
-      for (int const q : callees(plan_of(r), s)) below = std::max(below, arrays(q));
+      for (int const q : callees(plan_of(r), s)) below = (std::max)(below, arrays(q));
     return layout_of(r).bytes + below;
   }
   bool has_work(int r) const { return !on_stack && arrays(r) > 0; }
@@ -390,7 +390,7 @@ private:
       if (how.graph) body.line(cpp::leaves(p, b));
       writer nest;
       nest.indent();
-      most = std::max(most, loop_writer::write(nest, shared, p, b));
+      most = (std::max)(most, loop_writer::write(nest, shared, p, b));
       if (alone || !declares(nest.text)) {
         body.text += nest.text;
       } else { // its names are its own
@@ -414,7 +414,7 @@ private:
     } else {
       if (how.graph) body.line("// %" + text(p.buffers[s.out].node));
       call_writer::write(body, shared, p, s);
-      most = std::max(most, 8); // its indices
+      most = (std::max)(most, 8); // its indices
     }
   }
   /// Writes the call of a function, and the return of its fault.
@@ -446,7 +446,7 @@ private:
     call(r, c.region + 1, h, otherwise, arguments, body);
     body.close();
     own.fails = own.fails || f.fails || h.fails;
-    calls = std::max({calls, f.variables, h.variables});
+    calls = (std::max)({calls, f.variables, h.variables});
   }
   /// Writes a loop. Operands that it walks and outputs advance by one row a step; carried values alternate between two
   /// buffers. Outputs of steps that did not run are 0.
@@ -516,8 +516,8 @@ private:
     }
     body.close();
     own.fails = own.fails || f.fails || test.fails;
-    most = std::max(most, 3 * carried + 2);
-    calls = std::max({calls, f.variables, test.variables});
+    most = (std::max)(most, 3 * carried + 2);
+    calls = (std::max)({calls, f.variables, test.variables});
   }
 
   // ---- the files

@@ -39,9 +39,9 @@ struct anderson {
     auto const goes_on = [most = max_steps](auto const&, auto const&, auto const&, auto const&, auto const& error,
                                             auto const& k,
                                             auto const&...) { return logical_and(gt(error, 0), lt(k, most)); };
-    auto const step = [p, enough, small = ridge](auto const& x, auto const& r, auto const& steps, auto const& changes,
+    auto const step = [p, enough, least = ridge](auto const& x, auto const& r, auto const& steps, auto const& changes,
                                                  auto const&, auto const& k, auto const& d) {
-      auto const move = sub(mixed(steps, changes, r, small), r);
+      auto const move = sub(mixed(steps, changes, r, least), r);
       auto const y = add(x, move);
       auto const next = p.residual(y, d);
       auto const size = detail::greatest(next);
@@ -75,9 +75,9 @@ private:
   /// Returns the combination of past steps and changes of the residual whose residual is least: g^T (changes - steps)
   /// with the g that makes r - changes^T g least.
   template <class A, class R>
-  static constexpr auto mixed(A const& steps, A const& changes, R const& r, double small) {
+  static constexpr auto mixed(A const& steps, A const& changes, R const& r, double least) {
     auto const square = matmul(changes, transpose(changes));
-    auto const shift = add(mul(amax(abs(square)), small), std::numeric_limits<float>::min());
+    auto const shift = add(mul(amax(abs(square)), least), (std::numeric_limits<float>::min)());
     auto const right = squeeze(matmul(changes, unsqueeze(r, axis<-1>)), axis<-1>);
     auto const g = varve::solve(add(square, mul(shift, varve::detail::identity_like(square))), right, ints<0>{});
     return squeeze(matmul(unsqueeze(g, axis<0>), sub(changes, steps)), axis<0>);

@@ -203,7 +203,7 @@ private:
     auto const size = amax(abs(square));
     auto const unit = varve::detail::identity_like(square);
     double const rounding = detail::rounding_of(dtype_of(norm));
-    auto const shift = add(mul(size, rounding), std::numeric_limits<float>::min());
+    auto const shift = add(mul(size, rounding), (std::numeric_limits<float>::min)());
     auto const right = mul(squeeze(narrow(h, ints<1>{}, ints<0>{}, ints<1>{}), axis<-1>), norm);
     auto const y = varve::solve(add(square, mul(shift, unit)), right, ints<0>{});
     return squeeze(matmul(unsqueeze(y, axis<0>), narrow(basis, ints<0>{}, ints<0>{}, all{})), axis<0>);

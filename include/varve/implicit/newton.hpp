@@ -33,9 +33,9 @@ constexpr auto iterated(char const* name, N const& next, V const& start, Data co
     auto const y = next(x, d);
     auto const size = greatest(sub(y, x));
     auto const finite = lt(size, std::numeric_limits<double>::infinity());
-    auto const small = logical_and(finite, le(size, mul(greatest(y), tolerance)));
+    auto const settled = logical_and(finite, le(size, mul(greatest(y), tolerance)));
     auto const stays = logical_and(le(size, mul(first, tolerance)), ge(size, mul(before, 0.5)));
-    return std::make_tuple(y, where(logical_or(small, stays), 0, size), size, k + 1);
+    return std::make_tuple(y, where(logical_or(settled, stays), 0, size), size, k + 1);
   };
   auto const end =
       while_loop(goes_on, step, std::make_tuple(start, unknown, unknown, no_steps_like(start)), scale, data);

@@ -215,14 +215,14 @@ private:
   constexpr known_elements converted(node const& nd, known_elements const& x) {
     dtype const from = at(operand(nd, 0)).out.type;
     auto const one = [&](double v) { return kernel::converted(nd.out.type, v, from); };
-    auto const small = [](double v) { return v > -most && v < most; };
+    auto const tiny = [](double v) { return v > -most && v < most; };
     if (x.is == known_elements::form::splat) {
-      if (!small(x.value)) return {};
+      if (!tiny(x.value)) return {};
       return known_elements::splat(one(x.value));
     }
     list<double> r;
     for (double const v : x.of) {
-      if (!small(v)) return {};
+      if (!tiny(v)) return {};
       r.push_back(one(v));
     }
     return known_elements::each(r);

@@ -172,7 +172,7 @@ inline std::string to_string(pattern_view const& p) {
 namespace detail {
 /// Returns a number of elements as an `int`. Throws `value_error` for a matrix that has too many rows or columns.
 constexpr int count_of_rows(extent n) {
-  if (is_symbol(n) || n.number() > std::numeric_limits<int>::max() - 2)
+  if (is_symbol(n) || n.number() > (std::numeric_limits<int>::max)() - 2)
     refuse::argument_is_invalid("sparsity", "a matrix has less than 2^31 rows and columns, and as many as the shapes "
                                             "of values say, which must not depend on data");
   return static_cast<int>(n.number());
