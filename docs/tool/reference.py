@@ -15,6 +15,7 @@ PUBLIC = ["autograd", "backends", "fft", "forward_ad", "implicit", "kernel", "li
 ARGUMENTS = {1: ["x"], 2: ["x", "y"], 3: ["condition", "x", "y"]}  # of elementwise operators, by their number
 DOXYFILE = """
 INPUT = {root}/include
+EXCLUDE = {root}/include/varve/library/other_headers.hpp
 RECURSIVE = YES
 GENERATE_HTML = NO
 GENERATE_LATEX = NO

@@ -14,6 +14,7 @@
 #include <varve/fuse/fuse.hpp>
 #include <varve/fuse/sized.hpp>
 #include <varve/fuse/tensors.hpp>
+#include <varve/library/other_headers.hpp>
 #include <varve/op/all.hpp>
 #include <varve/special/bitwise.hpp>
 #include <varve/transform/chunked.hpp>

@@ -19,6 +19,7 @@
 #include <varve/autograd/saved_tensors_hooks.hpp>
 #include <varve/autograd/version.hpp>
 #include <varve/composite/all.hpp>
+#include <varve/library/other_headers.hpp>
 #include <varve/op/all.hpp>
 #include <varve/special/bitwise.hpp>
 #include <varve/transform/chunked.hpp>

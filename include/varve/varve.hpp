@@ -50,6 +50,8 @@
 #include <varve/trace/make_fx.hpp>
 #include <varve/trace/trace.hpp>
 
+#include <varve/library/other_headers.hpp>
+
 #include <varve/library/umbrella.hpp> // after all that it instantiates
 
 #pragma GCC diagnostic pop
