@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
+// expect: varve: these operands do not fit this operator
+// expect: array<double, 3>.*array<double, 4>
+// expect: fuse_cannot_run.cpp:10:
 // expect: shapes_do_not_broadcast
 // expect: varve: sizes of two operands differ, and neither is 1
 #include <varve/varve.hpp>

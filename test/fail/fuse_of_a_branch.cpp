@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
+// expect: varve: fuse: a traced value cannot steer C\+\+ control flow
+// expect: fuse_of_a_branch.cpp:1[0-9]:
 // expect: a_traced_value_cannot_steer_cpp_control_flow_use_where_cond_or_while_loop
 // expect: varve: no if on a traced value
 #include <varve/varve.hpp>

@@ -129,3 +129,9 @@ TEST_CASE("copysign: signs of zeros and NaN, whole numbers, and a derivative of 
   CHECK(of_x.template to_vector<double>() == std::vector<double>{-1, -1, 0});
   CHECK(of_y.template to_vector<double>() == std::vector<double>{0, 0, 0});
 }
+TEST_CASE("cross_entropy: a target of another shape is refused by name", "[family][loss][exception]") {
+  tensor const x = vv::ones({4, 3});
+  CHECK_THROWS_WITH(vv::cross_entropy(x, vv::ones({4})),
+                    ContainsText("a floating target holds probabilities") && ContainsText("[4, 3] and [4]"));
+  CHECK_THROWS_WITH(vv::cross_entropy(x, vv::zeros({5}, dtype::int64)), ContainsText("[5]"));
+}

@@ -64,3 +64,9 @@ TEST_CASE("tensor: of one number, of rank 0 or a vector of one", "[tensor]") {
   CHECK((d.sizes() == varve::dims{1} && d.dtype() == varve::dtype::float32));
   static_assert(!std::is_convertible_v<double, varve::tensor>); // a plain number stays one
 }
+
+TEST_CASE("item: the message has the shape", "[tensor][exception]") {
+  CHECK_THROWS_WITH(varve::ones({2, 3}).item(), ContainsText("exactly one element, not shape [2, 3]"));
+  CHECK_THROWS_WITH(varve::ones({0}).item(), ContainsText("exactly one element, not shape [0]"));
+  CHECK(varve::ones({1, 1}).item() == 1);
+}

@@ -151,6 +151,7 @@ namespace refuse {
 [[noreturn]] void index_out_of_range(char const* op, std::int64_t index, std::int64_t size);
 [[noreturn]] void a_value_of_rank_0_has_no_axis(char const* op);
 [[noreturn]] void argument_is_invalid(char const* op, char const* what);
+[[noreturn]] void item_of_other_than_one_element(dims const& sizes);
 [[noreturn]] void bound_lies_beyond_what_a_symbolic_size_is_while_traced(char const* op);
 [[noreturn]] void grad_of_a_function_that_does_not_return_a_scalar(dims const& sizes);
 [[noreturn]] void mapped_sizes_differ(dims const& a, dims const& b);

@@ -98,6 +98,11 @@ VARVE_COLD VARVE_LIBRARY void a_value_of_rank_0_has_no_axis(char const* op) {
 VARVE_COLD VARVE_LIBRARY void argument_is_invalid(char const* op, char const* what) {
   refuse::with<value_error>(("varve: " + std::string(op) + ": " + what).c_str());
 }
+VARVE_COLD VARVE_LIBRARY void item_of_other_than_one_element(dims const& sizes) {
+  argument_is_invalid("item", ("the tensor must have exactly one element, not shape " + to_string(sizes) +
+                               "; take one of them, as in x[0].item(), or all by x.to_vector()")
+                                  .c_str());
+}
 VARVE_COLD VARVE_LIBRARY void bound_lies_beyond_what_a_symbolic_size_is_while_traced(char const* op) {
   argument_is_invalid(op,
                       "a bound lies beyond all that a symbolic size is while it is traced, so that the program could "

@@ -62,6 +62,49 @@ struct traced {
   } // `trace_graph` is found by argument-dependent lookup: the tracer is above this layer
 };
 
+/// A trial trace. It is short beside the plan of a program.
+template <class F, bool Branches, class... A>
+struct trial_trace {
+  static constexpr bool compute() {
+    graph const g = trace_trial<Branches>(F{}, meta_of<A>...);
+    return g.results.empty();
+  }
+};
+/// The function that a gradient differentiates; other functions themselves.
+template <class F>
+struct undifferentiated {
+  using type = F;
+};
+template <class F>
+  requires requires { typename F::differentiated; }
+struct undifferentiated<F> : undifferentiated<typename F::differentiated> {};
+/// True if the compiler can trace `F` for arguments `A...`. Otherwise reports why, before a program is planned, where
+/// messages are short. A call on static values, which is never made, names operands that do not fit, and the line of
+/// the user.
+template <class F, class... A>
+constexpr bool accept_function() {
+  if constexpr (evaluates<trial_trace<F, false, A...>>) return true;
+  else {
+    using plain = typename undifferentiated<F>::type;
+    [[maybe_unused]] constexpr bool reported = std::is_invocable_v<plain const&, A const&...>;
+    if constexpr (evaluates<trial_trace<F, true, A...>>) {
+      static_assert(never<F>,
+                    "varve: fuse: a traced value cannot steer C++ control flow: there is no if on what only a "
+                    "run tells; use where, cond or while_loop");
+      static_assert((traced<plain, A...>{}(), true)); // the compiler names the line
+    } else if constexpr (evaluates<trial_trace<plain, false, A...>>) {
+      static_assert((traced<F, A...>{}(), true),
+                    "varve: fuse: this function cannot be traced, for the reason named below"); // and names it
+    } else {
+      static_assert(never<F>, "varve: fuse: this function cannot be traced. If no reason is named above, trace(f, "
+                              "spec<...>...) names it; at a limit write long loops as scan, or pass "
+                              "-fconstexpr-steps=1000000000 (clang) or -fconstexpr-ops-limit=1000000000 "
+                              "-fconstexpr-loop-limit=10000000 (g++)");
+    }
+    return false;
+  }
+}
+
 /// The type of the `K`-th result of a program.
 template <class P, int K>
 struct result_type_of {
@@ -114,11 +157,13 @@ struct writer {
   template <class... A>
   VARVE_WHOLE void operator()(A const&... a) const {
     if constexpr (execution<How> && std::is_empty_v<F> && accept_arguments<A...>()) {
-      using P = program_for<How, F, argument<A>...>;
-      if constexpr (sizeof(P) && requires { P::value; }) {
-        static_assert(P::value.used.results == sizeof...(R),
-                      "varve: fuse: into(...) needs as many values as the function has results");
-        write<P>(std::index_sequence_for<R...>{}, a...);
+      if constexpr (accept_function<F, argument<A>...>()) {
+        using P = program_for<How, F, argument<A>...>;
+        if constexpr (sizeof(P) && requires { P::value; }) {
+          static_assert(P::value.used.results == sizeof...(R),
+                        "varve: fuse: into(...) needs as many values as the function has results");
+          write<P>(std::index_sequence_for<R...>{}, a...);
+        }
       }
     }
   }
@@ -156,10 +201,12 @@ struct fused {
   VARVE_WHOLE auto operator()(A const&... a) const {
     if constexpr (loop::execution<How> && std::is_empty_v<F> &&
                   loop::accept_arguments<A...>()) { // after a failed assertion nothing more is instantiated
-      using P = program<A...>;
-      if constexpr (sizeof(P) && requires { P::value; })
-        return loop::result_pack<P, std::make_index_sequence<P::value.used.results>>::call(a...);
-      else return nth<0>(a...);
+      if constexpr (loop::accept_function<F, loop::argument<A>...>()) {
+        using P = program<A...>;
+        if constexpr (sizeof(P) && requires { P::value; })
+          return loop::result_pack<P, std::make_index_sequence<P::value.used.results>>::call(a...);
+        else return nth<0>(a...);
+      } else return nth<0>(a...);
     } else if constexpr (sizeof...(A) > 0) {
       return nth<0>(a...); // gives the result a type, so that its uses cause no further error messages
     }

@@ -253,19 +253,8 @@ struct fused_for {
   auto operator()(X const&... x) const {
     static_assert(sizeof...(X) == sizeof...(S), "varve: fuse: the call must have as many arguments as there are specs");
     if constexpr (loop::execution<How> && std::is_empty_v<F> && sizeof...(X) == sizeof...(S)) {
-      loop::checked_arguments<std::make_integer_sequence<int, sizeof...(S)>, S...> const in(x...);
-      return [&]<std::size_t... K>(std::index_sequence<K...>) {
-        auto made = [](meta const& m) { return tensor::empty(m.sizes, m.type); };
-        if constexpr (sizeof...(K) == 1) {
-          tensor r = made(program::value.results[0]);
-          loop::run_checked<program>(in.all, r.raw());
-          return r;
-        } else {
-          tensor r[] = {made(program::value.results[K])...};
-          loop::run_checked<program>(in.all, r[K].raw()...);
-          return std::tuple{static_cast<tensor&&>(r[K])...};
-        }
-      }(std::make_index_sequence<program::value.used.results>{});
+      if constexpr (loop::accept_function<F, loop::declared<S>...>()) return run(x...);
+      else return nth<0>(x...); // gives the result a type, so that its uses cause no further error messages
     }
   }
   /// Writes the results to tensors: `f.into(r...)(x...)`. Their dtypes and shapes are checked as those of arguments.
@@ -274,9 +263,29 @@ struct fused_for {
   template <class... R>
     requires(std::is_same_v<std::remove_cvref_t<R>, tensor> && ...)
   auto into(R&&... r) const {
-    static_assert(program::value.used.results == sizeof...(R),
-                  "varve: fuse: into(...) needs as many tensors as the function has results");
-    return loop::tensor_writer<program, std::tuple<S...>, R...>{{static_cast<R&&>(r)...}};
+    if constexpr (loop::accept_function<F, loop::declared<S>...>()) {
+      static_assert(program::value.used.results == sizeof...(R),
+                    "varve: fuse: into(...) needs as many tensors as the function has results");
+      return loop::tensor_writer<program, std::tuple<S...>, R...>{{static_cast<R&&>(r)...}};
+    }
+  }
+
+private:
+  template <class... X>
+  static auto run(X const&... x) {
+    loop::checked_arguments<std::make_integer_sequence<int, sizeof...(S)>, S...> const in(x...);
+    return [&]<std::size_t... K>(std::index_sequence<K...>) {
+      auto made = [](meta const& m) { return tensor::empty(m.sizes, m.type); };
+      if constexpr (sizeof...(K) == 1) {
+        tensor r = made(program::value.results[0]);
+        loop::run_checked<program>(in.all, r.raw());
+        return r;
+      } else {
+        tensor r[] = {made(program::value.results[K])...};
+        loop::run_checked<program>(in.all, r[K].raw()...);
+        return std::tuple{static_cast<tensor&&>(r[K])...};
+      }
+    }(std::make_index_sequence<program::value.used.results>{});
   }
 };
 

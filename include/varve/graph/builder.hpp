@@ -100,6 +100,10 @@ public:
   constexpr index_t least_sample() const { return root_->least_sample_; }
   constexpr void sizes_are_samples(index_t least) { root_->least_sample_ = least; }
 
+  /// True if traced values decide branches of C++, all as false, to find out that nothing else cannot be traced.
+  constexpr bool follows_branches() const { return root_->follows_branches_; }
+  constexpr void follow_branches() { root_->follows_branches_ = true; }
+
   /// The builder of the function that is being traced.
   constexpr graph_builder& current() { return *root_->current_; }
 
@@ -275,7 +279,8 @@ private:
     inputs_first();
   }
 
-  index_t least_sample_ = 0; // set in the root only
+  index_t least_sample_ = 0;      // set in the root only
+  bool follows_branches_ = false; // set in the root only
   int inputs_ = 0, several_ = 1, scaffolds_ = 0, texts_ = 0;
   graph inner_; // finished inner functions; their regions are numbered as in the finished graph
   list<node> nodes_;

@@ -404,6 +404,14 @@ private:
   template <class L, class T, class W, class R, class A>
   static constexpr auto of_probabilities(L const& logs, T const& target, W const& weight, R const& how,
                                          double smoothing, A const& axis) {
+    auto const require_same = [](dims const& s, dims const& t) {
+      if (s != t)
+        refuse::shapes_do_not_match("cross_entropy: a floating target holds probabilities, as many as the input; "
+                                    "numbers of classes are int64",
+                                    s, t);
+      return dims{};
+    };
+    (void)on_dims(require_same, shape_of(logs), shape_of(target));
     index_t const classes = to_dims(shape_of(logs))[static_cast<int>(to_dims(axis)[0])];
     auto const shares =
         smoothing == 0 ? mul(target, 1.0) : add(mul(target, 1 - smoothing), smoothing / static_cast<double>(classes));

@@ -26,7 +26,7 @@ struct rules<local_scalar_t> {
   }
   static constexpr meta shape(attributes const&, meta const* in, int) {
     if (is_floating(in[0].type)) refuse::dtype_is_not_supported("item (an integer expected):", name(in[0].type));
-    if (!(numel(in[0].sizes) == 1)) refuse::argument_is_invalid("item", "the tensor must have exactly one element");
+    if (!(numel(in[0].sizes) == 1)) refuse::item_of_other_than_one_element(in[0].sizes);
     return {dtype::int64, {}};
   }
   template <class R, class T>

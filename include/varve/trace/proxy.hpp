@@ -61,8 +61,12 @@ struct proxy : math::functions {
   constexpr operator T() const {
     return detail::refuse_double<dependent<proxy, T>>();
   }
+  template <class T = double>
+  constexpr proxy item() const {
+    return detail::refuse_item<T>(), *this;
+  }
   constexpr explicit operator bool() const {
-    if (id >= -1)
+    if (!(builder && builder->follows_branches()))
       a_traced_value_cannot_steer_cpp_control_flow_use_where_cond_or_while_loop(); // varve: no if on a traced value
     return false;
   }

@@ -56,6 +56,14 @@ constexpr graph trace_sample(F const& f, loop::symbol_names const& names, int po
   return trace_graph_into(b, f, meta{m.type, names.sampled(m.sizes, point), m.number}...);
 }
 
+/// Traces a function to find out whether it can be traced (`fuse`), or could be if branches were no obstacle.
+template <bool Branches, class F, class... M>
+constexpr graph trace_trial(F const& f, M const&... m) {
+  graph_builder b;
+  if (Branches) b.follow_branches();
+  return trace_graph_into(b, f, m...);
+}
+
 namespace detail {
 /// A trace with symbolic sizes, or the reason why there is none.
 struct symbolic_trace {

@@ -33,6 +33,7 @@ constexpr bool argnums_are_valid() {
 /// The function object that `grad` and `value_and_grad` return.
 template <bool WithValue, bool Aux, class F, int... A>
 struct grad_function {
+  using differentiated = F;
   [[no_unique_address]] F f;
 
   template <class... X>
@@ -69,6 +70,8 @@ struct grad_function {
         else if constexpr (Aux) return std::pair(gradients(), scope.primal(out.second));
         else return gradients();
       }(std::index_sequence_for<X...>{});
+    } else if constexpr (count > 0) {
+      return after_message(nth<0>(x...));
     }
   }
 
@@ -81,6 +84,18 @@ private:
                   std::tuple_element_t<static_cast<std::size_t>(detail::wrap_argnum(A, count)), X>>() &&
               ...);
     else return false;
+  }
+  /// Returns what a call returns after a failed assertion: a result of the usual form, so that its uses cause no
+  /// further messages.
+  template <class X>
+  static constexpr auto after_message(X const& x) {
+    auto const gradients = [&] {
+      if constexpr (sizeof...(A) == 1) return x;
+      else return std::tuple((static_cast<void>(A), x)...);
+    };
+    if constexpr (WithValue) return std::pair(x, gradients());
+    else if constexpr (Aux) return std::pair(gradients(), x);
+    else return gradients();
   }
   static constexpr auto const& result(auto const& out) {
     if constexpr (Aux) return out.first;

@@ -85,7 +85,7 @@ struct jacobians {
     constexpr int count = sizeof...(X);
     static_assert(argnums_are_valid<count, A...>(),
                   "varve: jacfwd, jacrev: argnums must be distinct and name existing arguments");
-    if constexpr (!argnums_are_valid<count, A...>()) return none;
+    if constexpr (!argnums_are_valid<count, A...>()) return nth<0>(x...);
     else if constexpr (sizeof...(A) == 1) return (by<wrap_argnum(A, count)>(x...), ...);
     else return std::tuple(by<wrap_argnum(A, count)>(x...)...);
   }
@@ -111,7 +111,7 @@ struct jacfwd_function {
       return jvp(closure(along, known, r...), std::tuple(at), std::tuple(e)).second;
     };
     if constexpr (!detail::require_derivative<X>()) {
-      return none; // instantiate nothing more after the message
+      return x; // after the message: its uses cause no further ones
     } else if constexpr (detail::memory_ref<X>) {
       return (*this)(detail::viewed(x), rest...);
     } else {
@@ -143,7 +143,7 @@ struct jacrev_function {
   [[no_unique_address]] F f;
   template <class X, class... R>
   constexpr auto operator()(X const& x, R const&... rest) const {
-    if constexpr (!detail::require_derivative<X>()) return none;
+    if constexpr (!detail::require_derivative<X>()) return x;
     else if constexpr (std::is_same_v<X, tensor>) return recorded_once(x, rest...);
     else return recorded_for_each_row(x, rest...);
   }
@@ -194,7 +194,7 @@ struct jacobian_function {
   [[no_unique_address]] F f;
   template <class X, class... R>
   constexpr auto operator()(X const& x, R const&... rest) const {
-    if constexpr (!detail::require_derivative<X>()) return none;
+    if constexpr (!detail::require_derivative<X>()) return x;
     else if constexpr (detail::memory_ref<X>) return (*this)(detail::viewed(x), rest...);
     else {
       constexpr auto fewer = [](dims const& y, dims const& v) { return numel(y) < numel(v); };

@@ -229,7 +229,7 @@ private:
                   "varve: vmap: a number has no dimension that could be mapped; say none for it, as in "
                   "vmap(f, in_dims<0, none>)");
     if constexpr (have_dimensions) return call(all, x...);
-    else return none;
+    else return nth<0>(x...);
   }
   template <std::size_t... K, class... X>
   constexpr auto call(std::index_sequence<K...>, X const&... x) const {
@@ -244,7 +244,7 @@ private:
       auto const y = scope.run([&] { return detail::call_with(f, in, std::index_sequence<K...>{}); });
       return detail::collect_tree<Out...>(scope, y);
     } else {
-      return none; // instantiate nothing more after the message
+      return nth<0>(x...); // after the message: its uses cause no further ones
     }
   }
 };

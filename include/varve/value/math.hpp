@@ -246,6 +246,11 @@ constexpr auto(min)(X const& x, X const& y) {
 
 namespace detail {
 template <class T>
+constexpr void refuse_item() {
+  static_assert(never<T>, "varve: item: a value seen through a transform is no plain number; compute with the value "
+                          "itself, with detach(x) where no derivative should pass");
+}
+template <class T>
 constexpr double refuse_double() {
   static_assert(never<T>,
                 "varve: a value seen through a transform was taken for a plain double; write auto for double where it "

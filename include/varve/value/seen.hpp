@@ -71,6 +71,11 @@ struct seen {
   constexpr operator T() const {
     return detail::refuse_double<dependent<seen, T>>();
   }
+  /// Fails to compile with a message that says what to write instead of `x.item()`.
+  template <class T = double>
+  constexpr seen item() const {
+    return detail::refuse_item<T>(), *this;
+  }
   /// Fails to compile: only a plain value can decide a branch of C++.
   constexpr explicit operator bool() const {
     static_assert(

@@ -272,7 +272,7 @@ T tensor::item() const {
   if (is_wrapped() && detail::is_traced(layer())) [[unlikely]]
     detail::refuse_traced_number();
   if (is_wrapped() && (state() || sizes() == inner().sizes())) return current().item<T>();
-  if (numel() != 1) refuse::argument_is_invalid("item", "the tensor must have exactly one element");
+  if (numel() != 1) refuse::item_of_other_than_one_element(sizes());
   if (detail::watches_reads) [[unlikely]]
     detail::watches_reads->number(*this);
   if (block_->kind == detail::payload::subclass) [[unlikely]]
