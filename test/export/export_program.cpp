@@ -99,6 +99,20 @@ TEST_CASE("export: specifications that contradict each other or the arguments", 
   CHECK_THROWS_WITH(dynamic_dim("empty", 5, 3), Catch::Contains("from 5 to 3"));
 }
 
+TEST_CASE("export: names of results", "[export][exception]") {
+  auto const f = [](tensor const& x) { return std::pair(x * 2.0, vv::sum(x)); };
+  tensor const x = vv::ones({3});
+  auto const p = export_program(f, {.results = {"twice", "total"}})(x);
+  CHECK(p.user_outputs() == std::vector<std::string>{"twice", "total"});
+  CHECK(export_program(f)(x).user_outputs() == std::vector<std::string>{"output_0", "output_1"});
+  CHECK(export_program(p)(vv::ones({3})).user_outputs() == p.user_outputs()); // kept by another export
+  CHECK(vv::program_from_text(vv::to_text(p)).user_outputs() == p.user_outputs());
+  CHECK_THROWS_WITH(export_program(f, {.results = {"twice"}})(x), ContainsText("there are 1 names for 2 results"));
+  CHECK_THROWS_WITH(export_program(f, {.results = {"y", "y"}})(x), ContainsText("the name \"y\""));
+  CHECK_THROWS_WITH(export_program(f, {.names = {"x"}, .results = {"x", "y"}})(x), ContainsText("the name \"x\""));
+  CHECK_THROWS_WITH(export_program(f, {.results = {"", "y"}})(x), ContainsText("is empty"));
+}
+
 TEST_CASE("export: automatic sizes", "[export][EX-S06]") {
   auto const f = [](tensor u, tensor w, tensor x, tensor y, tensor z) {
     return std::pair{vv::slice(u, 0, 1, vv::end) + w + x, vv::reshape(y, vv::dims{-1}) + z};

@@ -122,6 +122,11 @@ TEST_CASE("onnx: names, state and named sizes of a model", "[export][onnx]") {
   CHECK(m.dimensions == std::vector<std::string>{"rows"});
   CHECK(m.initializers.size() == 2); // the weights
 }
+TEST_CASE("onnx: results have the names that the export gave them", "[export][onnx]") {
+  auto const f = [](tensor x) { return std::pair(vv::relu(x), vv::sum(x)); };
+  auto const p = export_program(f, {.names = {"x"}, .results = {"positive", "total"}})(numbers({3, 4}));
+  CHECK(read(vv::to_onnx(p)).outputs == std::vector<std::string>{"positive", "total"});
+}
 
 TEST_CASE("onnx: another runtime computes the same", "[export][onnx]") {
   cases all;

@@ -10,6 +10,7 @@
 #include <varve/export/exported_program.hpp>
 #include <varve/pass/optimize.hpp>
 
+#include <algorithm>
 #include <utility>
 
 namespace varve {
@@ -24,6 +25,8 @@ struct export_options {
   std::vector<std::string> names{};
   /// The parameters and buffers that the function captures, with names. Other captured tensors are constants.
   std::vector<module_state> state{};
+  /// The names of the results, one for each tensor that the function returns; by default `output_0`, `output_1`, ...
+  std::vector<std::string> results{};
 };
 
 namespace detail {
@@ -45,8 +48,8 @@ exported_program export_call(boxed_call const& call, export_options const& how);
 /// computes values only. Queries of `requires_grad()` give the answer for the example.
 ///
 /// Throws `value_error` for examples that do not match their specifications, for sizes that the program cannot leave
-/// free (the message suggests a fix), and for assignments to attributes. Throws `data_dependent_error` where C++ would
-/// decide by data. Other errors are those of `make_fx`.
+/// free (the message suggests a fix), for names of results that do not fit them, and for assignments to attributes.
+/// Throws `data_dependent_error` where C++ would decide by data. Other errors are those of `make_fx`.
 ///
 /// An exported program can be exported again, with other sizes and examples. It keeps its state and names, and is valid
 /// for arguments that satisfy both specifications.
@@ -72,6 +75,7 @@ private:
       if (r.state.empty() && r.names.empty() && !f_.signature.inputs.empty()) {
         own = f_.state;
         r.names = f_.user_inputs(), r.state = f_.named_state(own);
+        if (r.results.empty()) r.results = f_.user_outputs();
       }
     return r;
   }
@@ -421,6 +425,23 @@ private:
     return argument < static_cast<int>(how.names.size()) ? how.names[static_cast<std::size_t>(argument)]
                                                          : "x" + std::to_string(argument);
   }
+  /// Throws if the names of the results are not as many as the results, or not distinct from each other and from the
+  /// names of the inputs. A file and an ONNX model know values by their names.
+  void require_names_of_results(exported_program const& r, std::size_t results) const {
+    if (how.results.empty()) return;
+    if (how.results.size() != results)
+      refuse::with<value_error>(("varve: export: results: there are " + std::to_string(how.results.size()) +
+                                 " names for " + std::to_string(results) + " results")
+                                    .c_str());
+    std::vector<std::string> taken;
+    for (input_spec const& i : r.signature.inputs) taken.push_back(i.name);
+    for (std::string const& name : how.results) {
+      if (name.empty() || std::find(taken.begin(), taken.end(), name) != taken.end())
+        refuse::with<value_error>(
+            ("varve: export: results: the name \"" + name + "\" is empty, or that of another value").c_str());
+      taken.push_back(name);
+    }
+  }
   module_state const* state_of(tensor const& t) const {
     for (auto const& s : how.state)
       if (s.at->is(t)) return &s;
@@ -481,11 +502,13 @@ private:
         r.signature.outputs.push_back({out_kind::user_input_mutation, name_of(k), first_user + k});
         results.push_back(next++);
       }
+    require_names_of_results(r, g.outputs.size());
     for (std::size_t k = 0; k < g.outputs.size(); ++k) {
       if (g.outputs[k].what == aot_output::kind::absent)
         refuse::with<value_error>(
             ("varve: export: result " + std::to_string(k) + " is undefined; return tensors").c_str());
-      r.signature.outputs.push_back({out_kind::user_output, "output_" + std::to_string(k)});
+      r.signature.outputs.push_back(
+          {out_kind::user_output, how.results.empty() ? "output_" + std::to_string(k) : how.results[k]});
       results.push_back(g.outputs[k].from);
     }
     graph const whole = optimize(g.joint);

@@ -49,7 +49,7 @@ struct input_spec {
 struct output_spec {
   enum class kind : unsigned char { buffer_mutation, parameter_mutation, user_input_mutation, user_output, token };
   kind is;
-  std::string name; // name of the written input, or `output_k`
+  std::string name; // of the written input, or of the result (`output_k` unless the options name it)
   int input = -1;   // the written argument of the graph, or -1
 };
 /// The arguments and results of an exported graph. Arguments are parameters, buffers, constants, user inputs, in this
@@ -122,6 +122,13 @@ public:
     std::vector<std::string> r;
     for (auto const& i : signature.inputs)
       if (i.is == input_spec::kind::user_input) r.push_back(i.name);
+    return r;
+  }
+
+  std::vector<std::string> user_outputs() const {
+    std::vector<std::string> r;
+    for (auto const& o : signature.outputs)
+      if (o.is == output_spec::kind::user_output) r.push_back(o.name);
     return r;
   }
 
