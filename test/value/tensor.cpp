@@ -65,6 +65,28 @@ TEST_CASE("tensor: of one number, of rank 0 or a vector of one", "[tensor]") {
   static_assert(!std::is_convertible_v<double, varve::tensor>); // a plain number stays one
 }
 
+TEST_CASE("tensor: braces make a vector, of one number as of two", "[tensor]") {
+  varve::tensor const braced{1.5}, listed({1.5}), nested{{1.5}}, assigned = {1.5}, two{1.5, 2.5};
+  for (varve::tensor const& t : {braced, listed, nested, assigned}) {
+    CHECK(t.sizes() == varve::dims{1});
+    CHECK(t.dtype() == varve::dtype::float64);
+    CHECK(t.item() == 1.5);
+  }
+  CHECK(two.sizes() == varve::dims{2});
+  CHECK(varve::tensor{true}.dtype() == varve::dtype::bool_);
+  CHECK(varve::tensor{7}.sizes() == varve::dims{1});
+  CHECK(varve::tensor{1.5f}.dtype() == varve::dtype::float32);
+  CHECK((varve::tensor{1.5, 2}.sizes() == varve::dims{2})); // numbers of two types
+  CHECK_FALSE(varve::tensor{}.defined());
+  CHECK(varve::tensor{braced}.is(braced)); // a copy, no list
+  varve::tensor t;
+  t = {2.0, 3.0};
+  CHECK(t.sizes() == varve::dims{2});
+  t = {2.0};
+  CHECK(t.sizes() == varve::dims{1});
+  CHECK(varve::tensor(1.5).dim() == 0);
+}
+
 TEST_CASE("item: the message has the shape", "[tensor][exception]") {
   CHECK_THROWS_WITH(varve::ones({2, 3}).item(), ContainsText("exactly one element, not shape [2, 3]"));
   CHECK_THROWS_WITH(varve::ones({0}).item(), ContainsText("exactly one element, not shape [0]"));

@@ -13,6 +13,7 @@
 #include <varve/value/watchers.hpp>
 
 #include <cstring>
+#include <initializer_list>
 #include <vector>
 
 namespace varve {
@@ -102,8 +103,11 @@ public:
   /// of different types it is float64 if one of them is floating-point, otherwise int64.
   template <number A, number B, number... R>
   tensor(A a, B b, R... r) : tensor(of_numbers(a, b, r...)) {}
-  /// Makes a tensor of rank 0 with the dtype of the number: `tensor(0.5)`. Write `tensor({0.5})` for a vector of one
-  /// number.
+  /// Makes a vector of a list of numbers of one type, also of one number: `tensor{0.5}`, `tensor({0.5})`, `tensor x =
+  /// {0.5}` have shape [1].
+  template <number N>
+  tensor(std::initializer_list<N> list) : tensor(from_data(list.begin(), {static_cast<index_t>(list.size())})) {}
+  /// Makes a tensor of rank 0 with the dtype of the number: `tensor(0.5)`, with parentheses.
   template <number N>
   explicit tensor(N v) : tensor(from_data(&v, {})) {}
   /// Copies a range of numbers, or a range of ranges of equal length (otherwise `shape_error`): a vector of vectors, an
