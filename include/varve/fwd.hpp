@@ -145,6 +145,10 @@ inline constexpr struct sum_t : refusing_ranges {
   static constexpr auto op_name = "sum";
   template <value X, class... A>
   constexpr auto operator()(X const& x, A const&... at) const;
+  template <value X, class... A>
+  constexpr auto operator()(X const& x, detail::braces axes, A const&... at) const {
+    return (*this)(x, detail::dims_in(axes), at...);
+  }
 } sum{};
 /// Greatest element along axes. The gradient is shared evenly among equal elements; NaN wins.
 inline constexpr struct amax_t : refusing_ranges {
@@ -152,6 +156,10 @@ inline constexpr struct amax_t : refusing_ranges {
   static constexpr auto op_name = "amax";
   template <value X, class... A>
   constexpr auto operator()(X const& x, A const&... at) const;
+  template <value X, class... A>
+  constexpr auto operator()(X const& x, detail::braces axes, A const&... at) const {
+    return (*this)(x, detail::dims_in(axes), at...);
+  }
 } amax{};
 /// Smallest element along axes. The gradient is shared evenly among equal elements; NaN wins.
 inline constexpr struct amin_t : refusing_ranges {
@@ -159,6 +167,10 @@ inline constexpr struct amin_t : refusing_ranges {
   static constexpr auto op_name = "amin";
   template <value X, class... A>
   constexpr auto operator()(X const& x, A const&... at) const;
+  template <value X, class... A>
+  constexpr auto operator()(X const& x, detail::braces axes, A const&... at) const {
+    return (*this)(x, detail::dims_in(axes), at...);
+  }
 } amin{};
 /// Position (int64) of the first greatest element, over all elements or along one axis.
 inline constexpr struct argmax_t : refusing_ranges {
@@ -212,11 +224,10 @@ struct slice_index {
 };
 namespace detail {
 template <class T>
-concept slice_bound_type =
-    (std::is_integral_v<T> && !std::is_same_v<T, bool>) || is_none<T> || std::is_same_v<T, extent>;
+concept slice_bound_type = one_size<T> || is_none<T>;
 }
 /// `slice(x, axis, start, stop, step)`, for static values `slice(x, axis<0>, range<1, 5>)`. With bounds only it returns
-/// an index, as in Python: `x.at(slice(1, 5))`, `slice(none, -1)`, `slice(none, none, 2)`.
+/// an index, as in Python: `x.at(slice(1, 5))`, `slice(none, -1)`, `slice(none, none, 2)`. `slice()` is Python's `:`.
 inline constexpr struct slice_t {
   static constexpr auto op_name = "slice";
   template <value X, class A, class... R>
@@ -232,6 +243,7 @@ inline constexpr struct slice_t {
     if constexpr (!is_none<C>) r.push_back(step);
     return {r};
   }
+  constexpr ints<0, INT64_MAX> operator()() const { return {}; } // a type, so that static values accept it too
 } slice{};
 /// Zeros of a shape with `g` written at the slice: the transpose of `slice` (aten::slice_backward).
 inline constexpr struct slice_backward_t {

@@ -11,6 +11,7 @@
 #include <varve/special/integers.hpp>
 #include <varve/special/rounding.hpp>
 #include <varve/trace/make_fx.hpp>
+#include <varve/transform/grad.hpp>
 #include <varve/transform/vmap.hpp>
 
 #include <cmath>
@@ -71,6 +72,9 @@ std::vector<row> const rows{
     {OF(x[0].logical_or(x[1])), {truth, vec({0, 2}, f64)}, vec({1, 1}, b)},
     {OF(x[0].logical_and(x[1]).logical_xor(x[0])), {truth, vec({0, 2}, f64)}, vec({1, 0}, b)},
     {OF(x[0].logical_not()), {truth}, vec({0, 1}, b)},
+    {OF(x[0].bitwise_or(x[1])), {truth, vec({0, 1}, b)}, vec({1, 1}, b)},
+    {OF(x[0].bitwise_and(6)), {vec({5, 6}, i64)}, vec({4, 6}, i64)},
+    {OF(x[0].bitwise_xor(x[1]).bitwise_not()), {truth, vec({1, 1}, b)}, truth},
 };
 void same(row const& r, tensor const& y) { CHECK(difference(y, r.right, 1e-6) == ""); }
 } // namespace
@@ -139,4 +143,36 @@ TEST_CASE("dtypes: what is refused", "[composite]") {
     } catch (vv::error const& e) { CHECK(std::string(e.what()).find(r.text) != std::string::npos); }
   }
   CHECK(difference(vv::roll(z, 1), z, 0) == "");
+}
+
+TEST_CASE("bool and integer values: assigning operators", "[composite][bitwise]") {
+  tensor const first = vec({1, 0, 1}, b);
+  tensor mask = first;
+  mask |= vec({0, 1, 0}, b);
+  CHECK(difference(mask, vec({1, 1, 1}, b)) == "");
+  CHECK(difference(first, vec({1, 0, 1}, b)) == ""); // a new value, as by +=
+  mask &= first;
+  mask ^= vec({1, 1, 1}, b);
+  CHECK(difference(mask, vec({0, 1, 0}, b)) == "");
+  tensor const rows = from({1, 2, 3, 4}, {2, 2}, i64);
+  rows[0] |= 4; // a part is written
+  rows[1] &= vec({1, 6}, i64);
+  CHECK(difference(rows, from({5, 6, 1, 4}, {2, 2}, i64)) == "");
+}
+
+TEST_CASE("bool and integer values: operators of static, differentiated, mapped and traced values",
+          "[composite][bitwise]") {
+  constexpr vv::array<bool, 3> x{true, false, true}, y{false, false, true};
+  STATIC_REQUIRE(vv::equal(x | y, x));
+  STATIC_REQUIRE(vv::equal(x & y, y));
+  STATIC_REQUIRE(vv::equal(x ^ y, vv::array<bool, 3>{true, false, false}));
+  STATIC_REQUIRE(vv::equal(~x, vv::array<bool, 3>{false, true, false}));
+  constexpr vv::array<int, 2> n{5, 6};
+  STATIC_REQUIRE(vv::equal((n & 3) | 8, vv::array<int, 2>{9, 10}));
+  auto const within = [](auto const& v) { return vv::sum(vv::where((v > 0) & ~(v > 2), v * v, 0 * v)); };
+  constexpr vv::array<double, 3> at{-1, 1, 3};
+  CHECK(vv::equal(vv::grad(within)(at), vv::array<double, 3>{0, 2, 0}));
+  CHECK(difference(vv::grad(within)(tensor(at)), vec({0, 2, 0}, f64)) == "");
+  auto const outside = [](auto const& v) { return (v < 0) | (v > 2); };
+  CHECK(difference(vv::vmap(outside)(tensor(at)), vec({1, 0, 1}, b)) == "");
 }

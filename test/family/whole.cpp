@@ -93,6 +93,9 @@ TEST_CASE("max_pool: whole numbers, one and three dimensions, no samples, and wi
   pair([&] { return vv::max_pool3d(room, 2, 2, 1); });
   tensor const outside = wave({1, 3, 1, 6}, dtype::float64, false);
   pair([&] { return vv::max_pool2d(outside, dims{2, 3}, dims{3, 2}, dims{1, 0}, dims{2}, dims{1}); });
+  pair([&] { return vv::max_pool2d(outside, {2, 3}, {3, 2}, {1, 0}); }); // in braces
+  CHECK(vv::avg_pool2d(outside, {1, 3}, {1, 2}).sizes() == dims{1, 3, 1, 2});
+  CHECK(vv::adaptive_avg_pool2d(outside, {1, 2}).sizes() == dims{1, 3, 1, 2});
   tensor const none = vv::max_pool2d(vv::empty({0, 3, 4, 4}), 2).first;
   CHECK(none.sizes() == dims{0, 3, 2, 2});
   CHECK_THROWS_AS(vv::max_pool2d(vv::empty({3, 0, 4, 4}), 2), vv::value_error);

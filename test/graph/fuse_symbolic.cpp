@@ -364,6 +364,9 @@ TEST_CASE("fuse with symbolic sizes: into writes, and refuses what overlaps", "[
   CHECK(f::workspace_bytes(1000) >= f::workspace_bytes(10));
   fused_columns.into(out)(x);
   CHECK(difference(out, columns(x)) == "");
+  tensor const second = tensor::empty({1000, 10}, dtype::float32);
+  fused_columns.into(std::tuple{second})(x);
+  CHECK(difference(second, columns(x)) == "");
   tensor wrong = tensor::empty({999, 10}, dtype::float32);
   CHECK_THROWS_WITH(fused_columns.into(wrong)(x),
                     ContainsText("result 0 is float32[999, 10], expected float32[1000, 10]"));

@@ -132,6 +132,20 @@ TEST_CASE("fuse: results go to tensors that are there", "[fuse][tensor]") {
   both.into(twice, total)(a);
   CHECK(twice.data<float>()[3] == 6);
   CHECK(total.item<float>() == 6);
+  tensor const again = counting({4}), sum = vv::full({}, 0.0, vv::dtype::float32);
+  both.into(std::tuple{again, sum})(a); // a tuple of them too
+  CHECK((again.data<float>()[3] == 6 && sum.item<float>() == 6));
+  using row = vv::spec_t<float, 4>; // a spec as a type
+  CHECK(vv::fuse<row>([](auto x) { return vv::sum(x); })(a).item<float>() == 6);
+  CHECK(vv::fuse<row, row>([](auto x, auto y) { return vv::sum(x * y); })(a, a).item<float>() == 14);
+  array<float, 4> x{0, 1, 2, 3}, y{};
+  float z = 0;
+  constexpr auto of_arrays = vv::fuse([](auto v) { return std::pair(v * 2.0, vv::sum(v)); });
+  of_arrays.into(std::tie(y, z))(x);
+  CHECK((y.data[3] == 6 && z == 6));
+  std::tuple<array<float, 4>, float> kept{};
+  of_arrays.into(kept)(x);
+  CHECK((std::get<0>(kept).data[3] == 6 && std::get<1>(kept) == 6));
 }
 TEST_CASE("fuse with symbolic sizes: no heap once the thread has scratch memory", "[fuse][tensor][symbolic]") {
   constexpr auto f = vv::fuse<spec<float, vv::dim<"n">, 64>>([](auto x) { return vv::softmax(x, vv::axis<0>); });

@@ -34,6 +34,13 @@ TEST_CASE("factories: dtype, shape and elements", "[op][factory]") {
   CHECK(difference(vv::arange(2, dtype::float64), from({0, 1}, {2})) == "");
   CHECK(difference(vv::eye(2), from({1, 0, 0, 1}, {2, 2}, dtype::float32)) == "");
   CHECK(vv::empty({2, 0}).numel() == 0);
+  CHECK(difference(vv::zeros(2, 3), vv::zeros({2, 3})) == ""); // sizes as arguments of their own
+  CHECK(difference(vv::ones(2, 1, 3, dtype::int64), vv::ones({2, 1, 3}, dtype::int64)) == "");
+  CHECK(difference(vv::ones(vv::zeros({4, 5}).size(1), 2), vv::ones({5, 2})) == "");
+  CHECK(vv::empty(2, 0, dtype::float64).dtype() == dtype::float64);
+  CHECK(vv::randn(3, 4).sizes() == vv::dims{3, 4});
+  CHECK_THROWS_AS(vv::zeros(2, -1), vv::error);
+  CHECK(vv::zeros<double, 2, 3>().size() == 6); // the static forms are as they were
   CHECK_FALSE(vv::zeros({}).is_number());
   // complex tensors are there, and moved; what has no meaning for them is refused by name
   vv::tensor const z = vv::zeros({2}, dtype::complex64);

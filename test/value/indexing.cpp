@@ -111,6 +111,9 @@ TEST_CASE("at: numbers, slices, none, ellipsis as in Python", "[value][at]") {
   CHECK(elements(x.at(1, vv::ellipsis, vv::slice(vv::none, vv::none, 3))) == numbers{12, 15, 16, 19, 20, 23});
   CHECK(elements(x.at(1, -1, vv::slice(-2, vv::none))) == numbers{22, 23});
   CHECK(x.at(1).shares_storage(x));
+  CHECK(elements(x.at(1, vv::slice(), 0)) == numbers{12, 16, 20}); // `:`
+  CHECK(x.at(vv::slice(), vv::none, vv::slice(1, 2)).sizes() == dims{2, 1, 1, 4});
+  CHECK(x.at(vv::slice()).shares_storage(x));
   CHECK_THROWS_AS(x[2], vv::index_error);
   CHECK_THROWS_AS(x.at(0, 0, 0, 0), vv::index_error);
   CHECK_THROWS_WITH(x.at(0, 0, 0, 0), ContainsText("more indices than axes"));
@@ -130,6 +133,20 @@ TEST_CASE("reshape, permute and expand take sizes and axes in braces", "[value]"
   CHECK(x.sizes() == dims{2, 3});
   CHECK(vv::permute(x, {1, 0}).sizes() == dims{3, 2});
   CHECK(vv::expand(x, {4, 2, 3}).sizes() == dims{4, 2, 3});
+  CHECK(vv::layer_norm(vv::to(x, vv::dtype::float64), {3}).sizes() == dims{2, 3});
+  CHECK(vv::equal(vv::flip(x, {0, 1}), vv::flip(x, dims{0, 1})));
+  CHECK(vv::equal(vv::roll(x, {1}, {0}), vv::roll(x, dims{1}, dims{0})));
+  CHECK(vv::equal(vv::repeat(x, {2, 1}), vv::cat({x, x})));
+  CHECK(vv::equal(vv::movedim(x, {0}, {1}), x.t()));
+  CHECK(vv::unflatten(x, 1, {3, 1}).sizes() == dims{2, 3, 1});
+  CHECK(vv::equal(vv::tensordot(x, x, {1}, {1}), vv::matmul(x, x.t())));
+  CHECK(vv::pad(x, {1, 2}).sizes() == dims{2, 6});
+  tensor const image = vv::ones({1, 2, 4, 4}), taps = vv::ones({3, 2, 3, 3});
+  CHECK(vv::conv2d(image, taps, vv::none, {2, 1}).sizes() == dims{1, 3, 1, 2});
+  CHECK(vv::conv2d(image, taps, vv::none, {2, 1}, {1, 0}).sizes() == dims{1, 3, 2, 2});
+  CHECK(elements(vv::sum(x, {0, 1})) == numbers{15});
+  CHECK(vv::amax(x, {0, 1}, true).sizes() == dims{1, 1});
+  CHECK(elements(vv::mean(vv::to(x, vv::dtype::float64), {0, 1})) == numbers{2.5});
   auto const sums = [](auto const& v) { return vv::sum(vv::reshape(v, {3, 1}), vv::axis<1>); };
   CHECK(elements(vv::vmap(sums)(x)) == numbers{0, 1, 2, 3, 4, 5});
 }
@@ -211,6 +228,11 @@ TEST_CASE("at: static and traced values, in the text that tensors have", "[value
   STATIC_REQUIRE(vv::equal(a[vv::index<-1>], array<double, 3>{4, 5, 6}));
   STATIC_REQUIRE(vv::equal(a.at(vv::range<0, 1>, vv::none, vv::range<1, 3>), array<double, 1, 1, 2>{2, 3}));
   STATIC_REQUIRE(vv::equal(a.at(vv::ellipsis, array<std::int64_t, 2>{2, 0}), array<double, 2, 2>{3, 1, 6, 4}));
+  STATIC_REQUIRE(vv::equal(a.at(vv::slice(), vv::index<1>), array<double, 2>{2, 5}));
+  auto const column = [](auto m) { return vv::sum(m.at(vv::slice(), vv::index<1>) * m.at(vv::slice(), vv::index<2>)); };
+  CHECK(elements(vv::grad(column)(a)) == numbers{0, 3, 2, 0, 6, 5});
+  CHECK(elements(vv::fuse(vv::grad(column))(a)) == numbers{0, 3, 2, 0, 6, 5});
+  CHECK(elements(vv::grad(column)(tensor(a))) == numbers{0, 3, 2, 0, 6, 5});
   auto const f = [](auto m) { return vv::sum(m[0] * m[1]) + m[1][2] * m.at(0, vv::index<1>); };
   numbers const want{4, 11, 6, 1, 2, 5};
   CHECK(elements(vv::grad(f)(a)) == want);

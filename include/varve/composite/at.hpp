@@ -22,7 +22,7 @@ namespace detail {
 template <class I>
 inline constexpr bool is_ellipsis = std::is_same_v<I, ellipsis_t>;
 template <class I>
-concept number_index = (std::is_integral_v<I> && !std::is_same_v<I, bool>) || std::is_same_v<I, extent>;
+concept number_index = one_size<I>;
 template <class I>
 concept value_index = varve_value<I>;
 template <class I>

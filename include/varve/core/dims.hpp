@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <type_traits>
 #include <utility>
 
@@ -282,6 +283,26 @@ struct computed {
   static constexpr dims value = compute();
   constexpr dims operator()() const { return value; }
 };
+} // namespace detail
+
+namespace detail {
+/// A size, axis or index as an argument of its own: an integer or a symbolic size.
+template <class I>
+concept one_size = (std::is_integral_v<I> && !std::is_same_v<I, bool>) || std::is_same_v<I, extent>;
+/// An entry of a list in braces, which is no fraction.
+struct list_entry {
+  extent v;
+  template <one_size I>
+  constexpr list_entry(I i) : v(static_cast<extent>(i)) {}
+};
+/// A list of integers that was written in braces. A parameter of this type accepts nothing else, so that it competes
+/// with no other overload.
+using braces = std::initializer_list<list_entry>;
+constexpr dims dims_in(braces const& list) {
+  dims r;
+  for (list_entry const& e : list) r.push_back(e.v);
+  return r;
+}
 } // namespace detail
 
 /// True if `C::compute()` is a constant expression. The code that tests it reports the error.

@@ -278,6 +278,23 @@ struct composite_operator {
       else return detail::composed<Tag>(a...);
     }
   }
+  /// Calls with lists of integers in braces: `layer_norm(x, {n}, weight, bias)`, `tensordot(a, b, {1}, {0})`.
+  template <class X, class... A>
+  constexpr auto operator()(X const& x, detail::braces i, A const&... a) const {
+    return (*this)(x, detail::dims_in(i), a...);
+  }
+  template <class X, class... A>
+  constexpr auto operator()(X const& x, detail::braces i, detail::braces j, A const&... a) const {
+    return (*this)(x, detail::dims_in(i), detail::dims_in(j), a...);
+  }
+  template <class X, class Y, class... A>
+  constexpr auto operator()(X const& x, Y const& y, detail::braces i, A const&... a) const {
+    return (*this)(x, y, detail::dims_in(i), a...);
+  }
+  template <class X, class Y, class... A>
+  constexpr auto operator()(X const& x, Y const& y, detail::braces i, detail::braces j, A const&... a) const {
+    return (*this)(x, y, detail::dims_in(i), detail::dims_in(j), a...);
+  }
 };
 
 } // namespace varve

@@ -54,6 +54,14 @@ template <class R, class Result>
 inline constexpr bool can_take =
     std::is_same_v<std::remove_const_t<decltype(target_of<R>())>, std::type_identity<Result>>;
 
+template <class T>
+inline constexpr bool is_tuple_of_targets = false;
+template <class... T>
+inline constexpr bool is_tuple_of_targets<std::tuple<T...>> = true;
+/// A tuple whose elements `into` writes. Elements that are no references are written if the tuple is a variable.
+template <class R>
+concept tuple_of_targets = is_tuple_of_targets<std::remove_cvref_t<R>>;
+
 /// The graph of `F` for arguments `A...`, computed by its call operator, for `compiled`.
 template <class F, class... A>
 struct traced {
@@ -216,6 +224,11 @@ struct fused {
   template <class... R>
   constexpr loop::writer<F, How, R...> into(R&&... r) const {
     return {{static_cast<R&&>(r)...}};
+  }
+  /// Writes results to the elements of a tuple: `f.into(std::tie(a, b))(x...)`.
+  template <loop::tuple_of_targets R>
+  constexpr auto into(R&& r) const {
+    return std::apply([this](auto&&... one) { return into(static_cast<decltype(one)>(one)...); }, static_cast<R&&>(r));
   }
 };
 

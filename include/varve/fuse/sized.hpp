@@ -167,6 +167,11 @@ struct fused_sized_for {
       return loop::sized_writer<call, R...>{{static_cast<R&&>(r)...}};
     }
   }
+  /// Writes the results to the tensors of a tuple: `f.into(std::tuple{a, b})(x...)`.
+  template <loop::tuple_of_targets R>
+  auto into(R&& r) const {
+    return std::apply([this](auto&&... one) { return into(static_cast<decltype(one)>(one)...); }, static_cast<R&&>(r));
+  }
 
 private:
   using call = loop::sized_call<make, program, std::make_integer_sequence<int, sizeof...(S)>, S...>;
@@ -182,6 +187,12 @@ template <auto First, auto... Rest, class F>
 constexpr fused_sized_for<F, std::remove_cvref_t<decltype(First)>, std::remove_cvref_t<decltype(Rest)>...>
 fuse(F const&) {
   return {};
+}
+/// Compiles a function for specs that are types: `using row = spec_t<float, 3>; fuse<row>(f)`.
+template <class First, class... Rest, class F>
+  requires(loop::is_spec<First> && (loop::is_spec<Rest> && ...))
+constexpr auto fuse(F const& f) {
+  return fuse<First{}, Rest{}...>(f);
 }
 
 } // namespace varve

@@ -269,6 +269,11 @@ struct fused_for {
       return loop::tensor_writer<program, std::tuple<S...>, R...>{{static_cast<R&&>(r)...}};
     }
   }
+  /// Writes the results to the tensors of a tuple: `f.into(std::tuple{a, b})(x...)`.
+  template <loop::tuple_of_targets R>
+  auto into(R&& r) const {
+    return std::apply([this](auto&&... one) { return into(static_cast<decltype(one)>(one)...); }, static_cast<R&&>(r));
+  }
 
 private:
   template <class... X>

@@ -199,6 +199,18 @@ VARVE_NOINLINE std::pair<T, T> pooled_at_once(T const& in, pool_facts<N> const& 
 /// Returns the greatest elements and their indices among the spatial elements.
 template <int N>
 struct max_pool_of {
+  template <value X, class... A>
+  constexpr auto operator()(X const& in, braces size, A const&... more) const {
+    return (*this)(in, dims_in(size), more...);
+  }
+  template <value X, class... A>
+  constexpr auto operator()(X const& in, braces size, braces step, A const&... more) const {
+    return (*this)(in, dims_in(size), dims_in(step), more...);
+  }
+  template <value X, class... A>
+  constexpr auto operator()(X const& in, braces size, braces step, braces margin, A const&... more) const {
+    return (*this)(in, dims_in(size), dims_in(step), dims_in(margin), more...);
+  }
   template <value X, class K, class T = ints<>, class P = ints<0>, class D = ints<1>, class C = ints<0>>
   constexpr auto operator()(X const& in, K const& size, T const& step = {}, P const& margin = {},
                             D const& dilation = {}, C const& ceil = {}) const {
@@ -238,6 +250,18 @@ private:
 /// Returns means of windows; half-precision floats are computed in float32.
 template <int N>
 struct avg_pool_of {
+  template <value X, class... A>
+  constexpr auto operator()(X const& in, braces size, A const&... more) const {
+    return (*this)(in, dims_in(size), more...);
+  }
+  template <value X, class... A>
+  constexpr auto operator()(X const& in, braces size, braces step, A const&... more) const {
+    return (*this)(in, dims_in(size), dims_in(step), more...);
+  }
+  template <value X, class... A>
+  constexpr auto operator()(X const& in, braces size, braces step, braces margin, A const&... more) const {
+    return (*this)(in, dims_in(size), dims_in(step), dims_in(margin), more...);
+  }
   template <value X, class K, class T = ints<>, class P = ints<0>, class C = ints<0>>
   constexpr auto operator()(X const& in, K const& size, T const& step = {}, P const& margin = {}, C const& ceil = {},
                             bool count_margin = true, index_t divisor = 0) const {
@@ -318,6 +342,10 @@ inline constexpr auto longest_window = [](dims const& size, dims const& n) {
 };
 template <int N>
 struct adaptive_avg_pool_of {
+  template <value X>
+  constexpr auto operator()(X const& in, braces sizes) const {
+    return (*this)(in, dims_in(sizes));
+  }
   template <value X, class S>
   constexpr auto operator()(X const& x, S const& sizes) const {
     if (!has_derivatives(dtype_of(x))) refuse::dtype_is_not_supported("adaptive_avg_pool", name(dtype_of(x)));
@@ -366,6 +394,10 @@ private:
 };
 template <int N>
 struct adaptive_max_pool_of {
+  template <value X>
+  constexpr auto operator()(X const& in, braces sizes) const {
+    return (*this)(in, dims_in(sizes));
+  }
   template <value X, class S>
   constexpr auto operator()(X const& in, S const& sizes) const {
     auto const x = with_one_lead<N>(in);

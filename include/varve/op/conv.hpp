@@ -70,6 +70,16 @@ constexpr auto grown(V const& v, S const& sizes) {
 /// The implementation shared by the public functions.
 template <class Tag, int N, bool Transposed>
 struct convolution_of : composite_operator<Tag> {
+  using composite_operator<Tag>::operator();
+  template <class X, class W, class B, class... A>
+  constexpr auto operator()(X const& x, W const& w, B const& bias, braces stride, A const&... more) const {
+    return (*this)(x, w, bias, dims_in(stride), more...);
+  }
+  template <class X, class W, class B, class... A>
+  constexpr auto operator()(X const& x, W const& w, B const& bias, braces stride, braces pad, A const&... more) const {
+    return (*this)(x, w, bias, dims_in(stride), dims_in(pad), more...);
+  }
+
 protected:
   template <class X, class W, class B, class S, class P, class D, class O, class G>
   static constexpr auto run(X const& x, W const& w, B const& bias, S const& stride, P const& pad, D const& dilation,

@@ -13,11 +13,40 @@
 
 namespace varve {
 
+namespace detail {
+/// What may follow the first of several sizes that are arguments of their own: further ones, then perhaps a dtype, as
+/// in `zeros(3, 4, dtype::float64)`.
+template <class... A>
+consteval bool are_listed_sizes() {
+  bool const is_size[] = {one_size<A>..., false}, is_dtype[] = {std::is_same_v<A, dtype>..., false};
+  std::size_t k = 0;
+  while (is_size[k]) ++k;
+  return k > 0 && (k == sizeof...(A) || (k + 1 == sizeof...(A) && is_dtype[k]));
+}
+template <class... A>
+concept listed_sizes = are_listed_sizes<A...>();
+struct sizes_and_dtype {
+  dims sizes;
+  dtype type = get_default_dtype();
+  template <class... A>
+  explicit sizes_and_dtype(A... a) {
+    (take(a), ...);
+  }
+
+private:
+  void take(extent n) { sizes.push_back(n); }
+  void take(dtype t) { type = t; }
+};
+} // namespace detail
+
 /// A tensor with uninitialized memory. Attributes {shape, {dtype}}.
 inline constexpr struct empty_t {
   static constexpr auto op_name = "empty";
   template <class = void>
   tensor operator()(dims const& sizes, dtype type = get_default_dtype()) const;
+  template <class = void, detail::one_size N, class... A>
+    requires detail::listed_sizes<A...>
+  tensor operator()(N n, A... more) const;
 } empty{};
 /// A tensor filled with a number, which is an operand. Attributes {shape, {dtype}}.
 inline constexpr struct full_t {
@@ -167,6 +196,12 @@ template <class>
 tensor empty_t::operator()(dims const& sizes, dtype type) const {
   return detail::create(bind<empty_t>(sizes, dims{static_cast<index_t>(type)}));
 }
+template <class, detail::one_size N, class... A>
+  requires detail::listed_sizes<A...>
+tensor empty_t::operator()(N n, A... more) const {
+  detail::sizes_and_dtype const all(n, more...);
+  return (*this)(all.sizes, all.type);
+}
 /// Returns a tensor filled with a number (`torch.full`). The dtype follows the number: the default dtype, int64 or
 /// bool.
 template <number N>
@@ -177,15 +212,28 @@ tensor full(dims const& sizes, N v,
   detail::require_element("full", v, type);
   return detail::create(bind<full_t>(sizes, dims{static_cast<index_t>(type)}), v);
 }
-/// Returns a tensor of zeros. (These functions are templates only so that unused ones cost nothing.)
+/// Returns a tensor of zeros: `zeros({3, 4})`, `zeros(3, 4)`. (These functions are templates only so that unused ones
+/// cost nothing.)
 template <class = void>
 tensor zeros(dims const& sizes, dtype type = get_default_dtype()) {
   return full(sizes, 0, type);
 }
-/// Returns a tensor of ones.
+template <class = void, detail::one_size N, class... A>
+  requires detail::listed_sizes<A...>
+tensor zeros(N n, A... more) {
+  detail::sizes_and_dtype const all(n, more...);
+  return full(all.sizes, 0, all.type);
+}
+/// Returns a tensor of ones: `ones({3, 4})`, `ones(3, 4)`.
 template <class = void>
 tensor ones(dims const& sizes, dtype type = get_default_dtype()) {
   return full(sizes, 1, type);
+}
+template <class = void, detail::one_size N, class... A>
+  requires detail::listed_sizes<A...>
+tensor ones(N n, A... more) {
+  detail::sizes_and_dtype const all(n, more...);
+  return full(all.sizes, 1, all.type);
 }
 /// Returns 0, 1, ..., n - 1.
 template <class = void>

@@ -14,6 +14,7 @@ struct add__t;
 struct sub__t;
 struct mul__t;
 struct div__t;
+struct copy__t;
 struct bitwise_and_t;
 struct bitwise_or_t;
 struct bitwise_xor_t;
@@ -135,6 +136,18 @@ template <varve_value A, value B>
 constexpr A& operator/=(A& a, B const& b) {
   return detail::assigned(a, div, b);
 }
+template <varve_value A, value B>
+constexpr A& operator&=(A& a, B const& b) {
+  return detail::assigned(a, dependent<bitwise_and_t, A, B>{}, b);
+}
+template <varve_value A, value B>
+constexpr A& operator|=(A& a, B const& b) {
+  return detail::assigned(a, dependent<bitwise_or_t, A, B>{}, b);
+}
+template <varve_value A, value B>
+constexpr A& operator^=(A& a, B const& b) {
+  return detail::assigned(a, dependent<bitwise_xor_t, A, B>{}, b);
+}
 
 namespace detail {
 template <class A>
@@ -221,6 +234,21 @@ template <class A, value B>
   requires std::is_same_v<A, tensor>
 tensor const& operator/=(A&& a, B const& b) {
   return dependent<div__t, A>{}(a, b), a;
+}
+template <class A, value B>
+  requires std::is_same_v<A, tensor>
+tensor const& operator&=(A&& a, B const& b) {
+  return dependent<copy__t, A>{}(a, a & b), a;
+}
+template <class A, value B>
+  requires std::is_same_v<A, tensor>
+tensor const& operator|=(A&& a, B const& b) {
+  return dependent<copy__t, A>{}(a, a | b), a;
+}
+template <class A, value B>
+  requires std::is_same_v<A, tensor>
+tensor const& operator^=(A&& a, B const& b) {
+  return dependent<copy__t, A>{}(a, a ^ b), a;
 }
 
 /// True if two static values have the same shape, dtype and elements.

@@ -107,6 +107,12 @@ template <class = void>
 tensor randn(dims const& sizes, dtype type = get_default_dtype()) {
   return detail::create(bind<randn_t>(sizes, dims{static_cast<index_t>(type)}));
 }
+template <class = void, detail::one_size N, class... A>
+  requires detail::listed_sizes<A...>
+tensor randn(N n, A... more) {
+  detail::sizes_and_dtype const all(n, more...);
+  return randn(all.sizes, all.type);
+}
 /// Returns a static array of standard normal numbers and advances the generator. The same seed yields the same numbers
 /// as `manual_seed` with the tensor form.
 template <class T, index_t... D>

@@ -190,6 +190,12 @@ template <class = void>
 tensor rand(dims const& sizes, dtype type = get_default_dtype()) {
   return detail::create(bind<rand_t>(sizes, detail::fact_of(type)));
 }
+template <class = void, detail::one_size N, class... A>
+  requires detail::listed_sizes<A...>
+tensor rand(N n, A... more) {
+  detail::sizes_and_dtype const all(n, more...);
+  return rand(all.sizes, all.type);
+}
 template <class = void>
 tensor rand(dims const& sizes, generator& g, dtype type = get_default_dtype()) {
   return detail::drawn_from(g, [&]() -> tensor { return rand(sizes, type); });

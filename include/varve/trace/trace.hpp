@@ -21,7 +21,7 @@ template <dim_name Name>
 inline constexpr index_t dim = symbol(Name.text);
 
 /// The dtype and shape of an argument to trace with: `spec<float, 8, 3>`, `spec<float>` for a scalar, `spec<float,
-/// dim<"n">>` with a symbolic size.
+/// dim<"n">>` with a symbolic size. `spec` is an object; its type is `spec_t<float, 8, 3>`.
 template <class T, index_t... D>
 struct spec_t {
   static constexpr bool fixed = (!is_symbol(D) && ...); // all sizes are numbers

@@ -79,6 +79,10 @@ struct logical_and_t;
 struct logical_or_t;
 struct logical_xor_t;
 struct logical_not_t;
+struct bitwise_and_t;
+struct bitwise_or_t;
+struct bitwise_xor_t;
+struct bitwise_not_t;
 struct clamp_t;
 
 /// Common operators as members of a tensor, with PyTorch's names and arguments: `x.sum(1)`, `x.reshape({2, -1})`,
@@ -334,6 +338,22 @@ struct member_operators : math::functions {
   template <class... A>
   auto logical_not(A const&... a) const {
     return call<logical_not_t>(a...);
+  }
+  template <class... A>
+  auto bitwise_and(A const&... a) const {
+    return call<bitwise_and_t>(a...);
+  }
+  template <class... A>
+  auto bitwise_or(A const&... a) const {
+    return call<bitwise_or_t>(a...);
+  }
+  template <class... A>
+  auto bitwise_xor(A const&... a) const {
+    return call<bitwise_xor_t>(a...);
+  }
+  template <class... A>
+  auto bitwise_not(A const&... a) const {
+    return call<bitwise_not_t>(a...);
   }
   template <class... A>
   tensor const& copy_(A const&... a) const {
