@@ -77,7 +77,7 @@ private:
     matrix.setFromTriplets(entries.begin(), entries.end(), [](double, double last) { return last; });
     Eigen::SparseLU<Eigen::SparseMatrix<double>> lu(matrix);
     optim::detail::numbers x(right.size(), std::numeric_limits<double>::quiet_NaN());
-    if (lu.info() == Eigen::Success)
+    if (lu.info() == Eigen::ComputationInfo{}) // success, a name that X11 makes a macro
       Eigen::Map<Eigen::VectorXd>(x.data(), n) = lu.solve(Eigen::Map<Eigen::VectorXd const>(right.data(), n));
     return x;
   }
