@@ -153,31 +153,48 @@ constexpr int longest_row(pattern_view const& p) {
     r = p.row_start[k + 1] - p.row_start[k] > r ? p.row_start[k + 1] - p.row_start[k] : r;
   return r;
 }
-/// Colors a pattern and plans how to recover it.
-constexpr compression compress(pattern_view const& p, sparse_compression how,
-                               coloring_order order = coloring_order::smallest_last) {
-  using enum sparse_compression; // colorings are named variables: g++ 12 loses temporaries that own storage
-  if (how == star) {
-    coloring const c = star_coloring(p, order);
+/// Colors in a given order, or in the natural order and, if that needs more than `bound` colors, also by
+/// `smallest_last`; returns the coloring with fewer colors. Grids and bands are often best in their own order.
+template <class Color>
+constexpr coloring least_coloring(Color const& color, pattern_view const& p, coloring_order const* order, int bound) {
+  coloring const first = color(p, order ? *order : coloring_order::natural);
+  if (order || first.colors <= bound) return first;
+  coloring const second = color(p, coloring_order::smallest_last);
+  if (second.colors < first.colors) return second;
+  return first;
+}
+constexpr coloring least_columns(pattern_view const& p, coloring_order const* order, int bound) {
+  return least_coloring([](pattern_view const& q, coloring_order o) { return color_columns(q, o); }, p, order, bound);
+}
+/// Colors a pattern and plans how to recover it. Colorings are named variables: g++ 12 loses temporaries that own
+/// storage.
+constexpr compression compress(pattern_view const& p, sparse_compression how, coloring_order const* order = nullptr) {
+  if (how == sparse_compression::star) {
+    auto const color = [](pattern_view const& q, coloring_order o) { return star_coloring(q, o); };
+    coloring const c = least_coloring(color, p, order, 2);
     return compressed_star(p, c);
   }
-  if (how == substitution) {
-    coloring const c = acyclic_coloring(p, order);
-    detail::substitution const s(p, c);
+  if (how == sparse_compression::substitution) {
+    auto const color = [](pattern_view const& q, coloring_order o) { return acyclic_coloring(q, o); };
+    coloring const c = least_coloring(color, p, order, 2);
+    substitution const s(p, c);
     return s.result();
   }
   sparsity_pattern const t = transposed(p);
   int const row = longest_row(p), column = longest_row(t.view()); // the fewest colors of columns and of rows
-  if (how == columns || (how == fewest && row <= column)) {
-    coloring const c = color_columns(p, order);
-    if (how == columns || c.colors <= column) return compressed_columns(p, c);
-    coloring const other = color_columns(t.view(), order);
-    return other.colors < c.colors ? compressed_rows(p, other) : compressed_columns(p, c);
+  bool const any = how == sparse_compression::fewest;
+  if (how == sparse_compression::columns || (any && row <= column)) {
+    coloring const c = least_columns(p, order, row);
+    if (!any || c.colors <= column) return compressed_columns(p, c);
+    coloring const other = least_columns(t.view(), order, column);
+    if (other.colors < c.colors) return compressed_rows(p, other);
+    return compressed_columns(p, c);
   }
-  coloring const c = color_columns(t.view(), order);
-  if (how == rows || c.colors <= row) return compressed_rows(p, c);
-  coloring const other = color_columns(p, order);
-  return other.colors <= c.colors ? compressed_columns(p, other) : compressed_rows(p, c);
+  coloring const c = least_columns(t.view(), order, column);
+  if (!any || c.colors <= row) return compressed_rows(p, c);
+  coloring const other = least_columns(p, order, row);
+  if (other.colors <= c.colors) return compressed_columns(p, other);
+  return compressed_rows(p, c);
 }
 } // namespace detail
 
