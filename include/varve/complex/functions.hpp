@@ -12,26 +12,6 @@
 namespace varve {
 
 namespace detail {
-enum class complex_map : std::uint8_t {
-  exp,
-  expm1,
-  log,
-  log1p,
-  sqrt,
-  reciprocal,
-  sin,
-  cos,
-  tan,
-  asin,
-  acos,
-  atan,
-  sinh,
-  cosh,
-  tanh,
-  asinh,
-  acosh,
-  atanh
-};
 enum class complex_pair : std::uint8_t { mul, div, pow };
 
 /// Multiplies without C's special cases for infinite parts, as PyTorch does.
@@ -69,41 +49,41 @@ std::complex<T> power(std::complex<T> a, std::complex<T> b) {
   return std::exp(product(b, std::log(a)));
 }
 template <class T>
-std::complex<T> value_of(complex_map f, std::complex<T> z) {
+std::complex<T> value_of(complex_rule f, std::complex<T> z) {
   switch (f) {
-  case complex_map::exp:
+  case complex_rule::exp:
     return std::exp(z);
-  case complex_map::expm1:
+  case complex_rule::expm1:
     return detail::expm1(z);
-  case complex_map::log:
+  case complex_rule::log:
     return std::log(z);
-  case complex_map::log1p:
+  case complex_rule::log1p:
     return detail::log1p(z);
-  case complex_map::sqrt:
+  case complex_rule::sqrt:
     return std::sqrt(z);
-  case complex_map::reciprocal:
+  case complex_rule::reciprocal:
     return T(1) / z;
-  case complex_map::sin:
+  case complex_rule::sin:
     return std::sin(z);
-  case complex_map::cos:
+  case complex_rule::cos:
     return std::cos(z);
-  case complex_map::tan:
+  case complex_rule::tan:
     return std::tan(z);
-  case complex_map::asin:
+  case complex_rule::asin:
     return std::asin(z);
-  case complex_map::acos:
+  case complex_rule::acos:
     return std::acos(z);
-  case complex_map::atan:
+  case complex_rule::atan:
     return std::atan(z);
-  case complex_map::sinh:
+  case complex_rule::sinh:
     return std::sinh(z);
-  case complex_map::cosh:
+  case complex_rule::cosh:
     return std::cosh(z);
-  case complex_map::tanh:
+  case complex_rule::tanh:
     return std::tanh(z);
-  case complex_map::asinh:
+  case complex_rule::asinh:
     return std::asinh(z);
-  case complex_map::acosh:
+  case complex_rule::acosh:
     return std::acosh(z);
   default:
     return std::atanh(z);
@@ -114,7 +94,7 @@ std::complex<T> value_of(complex_pair f, std::complex<T> a, std::complex<T> b) {
   return f == complex_pair::mul ? product(a, b) : f == complex_pair::div ? a / b : power(a, b);
 }
 template <class T>
-void each_of_one(complex_map f, index_t n, void* to, void const* from) {
+void each_of_one(complex_rule f, index_t n, void* to, void const* from) {
   auto* const y = static_cast<std::complex<T>*>(to);
   auto const* const x = static_cast<std::complex<T> const*>(from);
   for (index_t k = 0; k < n; ++k) y[k] = value_of<T>(f, x[k]);
@@ -139,7 +119,7 @@ inline tensor in_a_row(tensor const& x) { return x.is_contiguous() ? x : contigu
 inline constexpr struct complex_map_t {
   static constexpr auto op_name = "complex_map";
   template <std::same_as<tensor> X>
-  X operator()(X const& z, detail::complex_map f) const {
+  X operator()(X const& z, complex_rule f) const {
     return bind<complex_map_t>(dims{static_cast<index_t>(f)})(z);
   }
 } complex_map_op{};
@@ -167,42 +147,42 @@ constexpr void require_which(char const* op, attributes const& at, index_t great
 }
 /// Returns f'(z), composed of operators; y is f(z).
 template <std::size_t, std::same_as<tensor> T>
-T derivative_of(complex_map f, T const& y, T const& z) {
+T derivative_of(complex_rule f, T const& y, T const& z) {
   auto const one = [](T const& v, double minus) { return T(add(mul(mul(v, v), minus), 1)); }; // 1 + minus v^2
   switch (f) {
-  case complex_map::exp:
+  case complex_rule::exp:
     return y;
-  case complex_map::expm1:
+  case complex_rule::expm1:
     return add(y, 1);
-  case complex_map::log:
+  case complex_rule::log:
     return reciprocal(z);
-  case complex_map::log1p:
+  case complex_rule::log1p:
     return reciprocal(T(add(z, 1)));
-  case complex_map::sqrt:
+  case complex_rule::sqrt:
     return mul(reciprocal(y), 0.5);
-  case complex_map::reciprocal:
+  case complex_rule::reciprocal:
     return neg(mul(y, y));
-  case complex_map::sin:
+  case complex_rule::sin:
     return cos(z);
-  case complex_map::cos:
+  case complex_rule::cos:
     return neg(sin(z));
-  case complex_map::tan:
+  case complex_rule::tan:
     return one(y, 1);
-  case complex_map::asin:
+  case complex_rule::asin:
     return reciprocal(sqrt(one(z, -1)));
-  case complex_map::acos:
+  case complex_rule::acos:
     return neg(reciprocal(sqrt(one(z, -1))));
-  case complex_map::atan:
+  case complex_rule::atan:
     return reciprocal(one(z, 1));
-  case complex_map::sinh:
-    return complex_map_op(z, complex_map::cosh);
-  case complex_map::cosh:
-    return complex_map_op(z, complex_map::sinh);
-  case complex_map::tanh:
+  case complex_rule::sinh:
+    return complex_map_op(z, complex_rule::cosh);
+  case complex_rule::cosh:
+    return complex_map_op(z, complex_rule::sinh);
+  case complex_rule::tanh:
     return one(y, -1);
-  case complex_map::asinh:
+  case complex_rule::asinh:
     return reciprocal(sqrt(one(z, 1)));
-  case complex_map::acosh:
+  case complex_rule::acosh:
     return reciprocal(mul(sqrt(sub(z, 1)), sqrt(add(z, 1))));
   default:
     return reciprocal(one(z, -1));
@@ -258,18 +238,18 @@ T direction(T const& z, T const& size) {
 } // namespace detail
 
 template <>
-struct rules<complex_map_t> : detail::named_function<detail::complex_map> {
+struct rules<complex_map_t> : detail::named_function<complex_rule> {
   static constexpr auto schema = "(Tensor self, int which) -> Tensor";
   static constexpr int arity = 1;
   /// The operand or result that `derivative_of` reads.
   static constexpr saved_values saved_by(attributes const& at) {
-    using enum detail::complex_map;
-    auto const f = static_cast<detail::complex_map>(at[0][0].number());
+    using enum complex_rule;
+    auto const f = static_cast<complex_rule>(at[0][0].number());
     bool const of_result = f == exp || f == expm1 || f == sqrt || f == reciprocal || f == tan || f == tanh;
     return {{of_result ? saved_values::result : saved_values::operand(0)}};
   }
   static constexpr attributes checked(attributes const& at, meta const*) {
-    return detail::require_which("complex_map", at, static_cast<index_t>(detail::complex_map::atanh)), at;
+    return detail::require_which("complex_map", at, static_cast<index_t>(complex_rule::atanh)), at;
   }
   static constexpr meta shape(attributes const&, meta const* in, int) {
     detail::needs_complex<complex_map_t>(in[0]);
@@ -277,7 +257,7 @@ struct rules<complex_map_t> : detail::named_function<detail::complex_map> {
   }
   template <std::same_as<tensor> T>
   static T make(attributes const& at, T const& z) {
-    auto const f = static_cast<detail::complex_map>(at[0][0].number());
+    auto const f = static_cast<complex_rule>(at[0][0].number());
     T const x = detail::in_a_row(z);
     T y = tensor::empty(x.sizes(), x.dtype());
     if (x.dtype() == dtype::complex64) detail::each_of_one<float>(f, x.numel(), y.raw(), x.raw());

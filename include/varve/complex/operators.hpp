@@ -3,36 +3,12 @@
 #include <varve/complex/functions.hpp>
 #include <varve/core/at_start.hpp>
 
-#include <cstring>
-
 /// @file
 /// Implements varve's operators for complex tensors. The dispatcher runs them at the key `complex_value`, above
 /// transforms and autograd. These therefore only handle the operators of this folder, and real operators on the parts.
-/// Operators not listed here refuse complex operands.
+/// Each operator says how it computes (`complex_rule`); others refuse complex operands.
 namespace varve::detail {
 
-/// A function of one complex number, and the name of the operator for real numbers.
-struct named_map {
-  char const* name;
-  complex_map f;
-};
-inline constexpr named_map complex_maps[] = {
-    {"exp", complex_map::exp},     {"expm1", complex_map::expm1}, {"log", complex_map::log},
-    {"sin", complex_map::sin},     {"log1p", complex_map::log1p}, {"sqrt", complex_map::sqrt},
-    {"cos", complex_map::cos},     {"tan", complex_map::tan},     {"asin", complex_map::asin},
-    {"acos", complex_map::acos},   {"atan", complex_map::atan},   {"sinh", complex_map::sinh},
-    {"tanh", complex_map::tanh},   {"asinh", complex_map::asinh}, {"reciprocal", complex_map::reciprocal},
-    {"atanh", complex_map::atanh}, {"cosh", complex_map::cosh},   {"acosh", complex_map::acosh}};
-/// An operator that is linear in all its numbers together, so that it applies to real and imaginary parts separately.
-/// The other operands, given by the bits of `others`, are indices and conditions.
-struct linear_name {
-  char const* name;
-  unsigned others;
-};
-inline constexpr linear_name linear_in_numbers[] = {
-    {"add", 0}, {"sub", 0}, {"neg", 0}, {"sum", 0}, {"where", 1}, {"as_strided_backward", 0}, {"scatter_add", 2}};
-
-inline bool is_named(boxed_op const& op, char const* name) { return std::strcmp(op.name(), name) == 0; }
 /// Returns the common dtype of the operands that are numbers.
 inline dtype type_of_numbers(boxed_args const& x, unsigned others) {
   meta m[3];
@@ -46,6 +22,8 @@ template <class T>
 T as_complex(T const& x, dtype type) {
   return to(x, type);
 }
+/// Applies an operator that is linear in all its numbers together to real and imaginary parts. The operands given by
+/// the bits of `others` are indices and conditions.
 template <class T>
 T by_parts(boxed_op const& op, boxed_args const& x, unsigned others) {
   dtype const type = type_of_numbers(x, others);
@@ -109,22 +87,37 @@ T written(boxed_op const& op, boxed_args const& x) {
 template <class T>
 tensor call_with_complex(boxed_op const& op, boxed_args const& x) {
   if (op.table->kind == op_kind::mutation) return op.table->functional ? written<T>(op, x) : T();
-  for (auto const& [name, f] : complex_maps)
-    if (is_named(op, name)) return complex_map_op(T(x[0]), f);
-  for (auto const& [name, others] : linear_in_numbers)
-    if (is_named(op, name)) return by_parts<T>(op, x, others);
   bool const both = x.size() == 2 && is_complex(x[0].dtype()) && is_complex(x[1].dtype());
-  if (is_named(op, "mul")) return both ? of_two<T>(complex_pair::mul, x) : scaled<T>(op, x, is_complex(x[0].dtype()));
-  if (is_named(op, "div"))
+  switch (complex_rule const f = op.table->of_complex) {
+  case complex_rule::refused:
+    return {};
+  case complex_rule::by_parts:
+    return by_parts<T>(op, x, 0);
+  case complex_rule::by_parts_but_operand_0:
+    return by_parts<T>(op, x, 1);
+  case complex_rule::by_parts_but_operand_1:
+    return by_parts<T>(op, x, 2);
+  case complex_rule::mul:
+    return both ? of_two<T>(complex_pair::mul, x) : scaled<T>(op, x, is_complex(x[0].dtype()));
+  case complex_rule::div:
     return both || is_complex(x[1].dtype()) ? of_two<T>(complex_pair::div, x) : scaled<T>(op, x, true);
-  if (is_named(op, "pow")) return of_two<T>(complex_pair::pow, x);
-  if (is_named(op, "abs")) return complex_abs(T(x[0]));
-  if (is_named(op, "rsqrt")) return reciprocal(sqrt(T(x[0])));
-  if (is_named(op, "sigmoid")) return reciprocal(add(exp(T(neg(T(x[0])))), 1));
-  if (is_named(op, "eq")) return are_equal<T>(x);
-  if (is_named(op, "ne")) return eq(are_equal<T>(x), false);
-  if (is_named(op, "mm")) return product_of_matrices<T>(op, x);
-  return {};
+  case complex_rule::pow:
+    return of_two<T>(complex_pair::pow, x);
+  case complex_rule::abs:
+    return complex_abs(T(x[0]));
+  case complex_rule::rsqrt:
+    return reciprocal(sqrt(T(x[0])));
+  case complex_rule::sigmoid:
+    return reciprocal(add(exp(T(neg(T(x[0])))), 1));
+  case complex_rule::eq:
+    return are_equal<T>(x);
+  case complex_rule::ne:
+    return eq(are_equal<T>(x), false);
+  case complex_rule::mm:
+    return product_of_matrices<T>(op, x);
+  default:
+    return complex_map_op(T(x[0]), f);
+  }
 }
 /// Registers the complex operators with the dispatcher, in every program that includes this header.
 VARVE_FIRST inline at_start const complex_is_there{

@@ -102,6 +102,7 @@ inline constexpr struct sinc_t : composite_operator<sinc_t> {
 } sinc{};
 /// (e^x + e^-x) / 2.
 inline constexpr struct cosh_t : composite_operator<cosh_t> {
+  static constexpr complex_rule of_complex = complex_rule::cosh;
   static constexpr auto op_name = "cosh";
   template <value X>
   static constexpr auto body(X const& x) {
@@ -120,6 +121,7 @@ constexpr auto area_of_hyperbola(Z const& z, R const& usual) {
 } // namespace detail
 /// Inverse hyperbolic cosine: log(x + sqrt(x^2 - 1)), NaN below 1.
 inline constexpr struct acosh_t : composite_operator<acosh_t> {
+  static constexpr complex_rule of_complex = complex_rule::acosh;
   static constexpr auto op_name = "acosh";
   template <value X>
   static constexpr auto body(X const& x) {

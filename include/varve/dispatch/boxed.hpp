@@ -161,6 +161,8 @@ struct op_table {
   /// True if complex operands reach the operator unchanged: views, other operators that only move elements, operators
   /// of users, and operators that handle complex numbers themselves.
   bool takes_complex = false;
+  /// How it computes with complex operands otherwise.
+  complex_rule of_complex = complex_rule::refused;
   /// For an operator of a `library` that writes into nothing and returns no view, the handle that graph nodes point to;
   /// else null.
   op_handle const* defined = nullptr;

@@ -148,11 +148,11 @@ template <class Tag>
 inline constexpr bool composite_takes_complex = requires { requires Tag::takes_complex; };
 /// Returns the result of a composite with a complex operand, or an undefined tensor if all operands are real. The
 /// result is computed by `varve/complex.hpp`, for composites of one operand; otherwise throws `dtype_error`.
-VARVE_NOINLINE inline tensor of_complex_operands(char const* op, tensor const* const* x, int n, bool of_one) {
+VARVE_NOINLINE inline tensor of_complex_operands(char const* op, tensor const* const* x, int n, complex_rule rule) {
   for (int k = 0; k < n; ++k) {
     if (!x[k]->defined() || !is_complex(x[k]->dtype())) continue;
-    op_table const t{.name = op, .arity = n};
-    auto const kernels = of_one ? complex_kernels.load(std::memory_order_acquire) : nullptr;
+    op_table const t{.name = op, .arity = n, .of_complex = rule};
+    auto const kernels = rule != complex_rule::refused ? complex_kernels.load(std::memory_order_acquire) : nullptr;
     tensor y = kernels ? kernels({&t, &no_attributes}, boxed_args(*x[k])) : tensor();
     if (!y.defined()) refuse_complex(op, x[k]->dtype());
     return y;
@@ -185,7 +185,7 @@ auto composed_of_real(A const&... a) {
   };
   (take(a), ...);
   constexpr bool of_one = sizeof...(A) == 1 && std::is_same_v<decltype(Tag::body(a...)), tensor>;
-  tensor y = of_complex_operands(Tag::op_name, x, n, of_one);
+  tensor y = of_complex_operands(Tag::op_name, x, n, of_one ? complex_rule_of<Tag>() : complex_rule::refused);
   if constexpr (of_one)
     if (y.defined()) [[unlikely]]
       return y;

@@ -76,6 +76,43 @@ enum class operator_reach : unsigned char {
   scattered, // operand 0 at the same place, and the elements of operand 2 that operand 1 moves there along an axis
 };
 
+/// How an operator of varve computes with complex operands (`varve/complex.hpp`). Its rules state it, or its tag if it
+/// is a composite of one operand: `static constexpr complex_rule of_complex = complex_rule::exp;`. By default it
+/// refuses them. Operators that only move elements take them as they are.
+enum class complex_rule : unsigned char {
+  exp, // functions of one number; attribute {which} of `complex_map` is their place in this list
+  expm1,
+  log,
+  log1p,
+  sqrt,
+  reciprocal,
+  sin,
+  cos,
+  tan,
+  asin,
+  acos,
+  atan,
+  sinh,
+  cosh,
+  tanh,
+  asinh,
+  acosh,
+  atanh,
+  mul,
+  div,
+  pow,
+  abs,
+  rsqrt,
+  sigmoid,
+  eq,
+  ne,
+  mm,
+  by_parts,               // linear in all its numbers together: real and imaginary parts apart
+  by_parts_but_operand_0, // which is a condition
+  by_parts_but_operand_1, // which is an index
+  refused
+};
+
 /// The text that `emit_cpp` writes for an elementwise operator. Its rules state it: `static constexpr operator_text
 /// cpp{"kernel::exp($0)"};`. `$0`, `$1`, `$2` are its operands, and `$T` is the type in which it computes; `infix` is
 /// for floating-point numbers and registers. By default the operator is written as the kernel of its rules, for which

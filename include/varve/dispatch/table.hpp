@@ -168,6 +168,12 @@ constexpr bool takes_complex() {
   using R = rules<Tag>;
   return has_layout<R> || moves_elements<R> || requires { requires R::takes_complex; } || !declared::by_varve<Tag>();
 }
+/// Returns what the rules of an operator, or the tag of a composite, state as `of_complex`.
+template <class R>
+constexpr complex_rule complex_rule_of() {
+  if constexpr (requires { R::of_complex; }) return R::of_complex;
+  else return complex_rule::refused;
+}
 template <class Tag>
 constexpr pointwise_info const* pointwise_of() {
   if constexpr (rules<Tag>::kind == op_kind::pointwise) return &info_of<Tag>;
@@ -218,6 +224,7 @@ inline constexpr op_table table{.name = Tag::op_name,
                                 .functional = detail::functional_of<Tag, Facts>(),
                                 .checked = &detail::erased<Tag, Facts>::checked,
                                 .takes_complex = detail::takes_complex<Tag>(),
+                                .of_complex = detail::complex_rule_of<rules<Tag>>(),
                                 .saved_by = detail::saved_by_of<rules<Tag>>()};
 template <class Tag, int Facts>
 constexpr op_table const* detail::functional_of() {

@@ -241,7 +241,7 @@ boxed_args run_region(graph const& g, int r, boxed_args const& in, std::shared_p
           !count.is_number() && nd.out.type == dtype::int64
               ? scalar_tensor<T>(count)
               : on_dtype(nd.out.type, "graph", [&]<class E>() { return T::from_number(static_cast<E>(count)); }));
-    } else if (nd.op->own && std::strcmp(nd.op->name, "getitem") == 0) {
+    } else if (nd.op->own && nd.op->planned_as == operator_class::getitem) {
       at(n).push_back(at(g.edges[static_cast<std::size_t>(nd.first)])[static_cast<int>(nd.at[0][0])]);
     } else {
       op_table const* table = table_of(*nd.op);

@@ -8,6 +8,7 @@ namespace varve {
 /// Magnitude. The derivative at 0 is 0. bool is refused.
 template <>
 struct rules<abs_t> : detail::no_bool<abs_t, 1> {
+  static constexpr complex_rule of_complex = complex_rule::abs;
   static constexpr operator_text cpp{"kernel::abs($0)"};
   static constexpr operator_class planned_as = operator_class::abs;
   static constexpr bool integer_lanes = true;

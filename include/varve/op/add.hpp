@@ -9,6 +9,7 @@ namespace varve {
 /// numbers.
 template <>
 struct rules<add_t> : rule::pointwise<2> {
+  static constexpr complex_rule of_complex = complex_rule::by_parts;
   static constexpr operator_text cpp{"kernel::add($0, $1)", "$0 + $1"};
   static constexpr operator_class planned_as = operator_class::add;
   static constexpr bool integer_lanes = true;
@@ -40,6 +41,7 @@ struct no_bool : rule::pointwise<Arity> {
 /// x - y. Linear in both operands.
 template <>
 struct rules<sub_t> : detail::no_bool<sub_t, 2> {
+  static constexpr complex_rule of_complex = complex_rule::by_parts;
   static constexpr operator_text cpp{"kernel::sub($0, $1)", "$0 - $1"};
   static constexpr operator_class planned_as = operator_class::sub;
   static constexpr bool integer_lanes = true;
@@ -57,6 +59,7 @@ struct rules<sub_t> : detail::no_bool<sub_t, 2> {
 /// -x.
 template <>
 struct rules<neg_t> : detail::no_bool<neg_t, 1> {
+  static constexpr complex_rule of_complex = complex_rule::by_parts;
   static constexpr operator_text cpp{"kernel::neg($0)", "-$0"};
   static constexpr operator_class planned_as = operator_class::neg;
   static constexpr bool integer_lanes = true;

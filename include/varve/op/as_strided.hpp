@@ -109,6 +109,7 @@ struct rules<as_strided_t> : rule::view {
 /// The transpose of `as_strided`: zeros of a shape, to which each element is added at its position in the region.
 template <>
 struct rules<as_strided_backward_t> : rule::linear {
+  static constexpr complex_rule of_complex = complex_rule::by_parts;
   static constexpr saved_values saved = saved_values::nothing();
   static constexpr auto schema = "(Tensor grad_output, int[] input_sizes, int[] stride, int storage_offset) -> Tensor";
   static constexpr attributes checked(attributes const& at, meta const* in) {

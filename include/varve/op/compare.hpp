@@ -43,6 +43,7 @@ struct rules<ge_t> : detail::comparison {
 /// x == y.
 template <>
 struct rules<eq_t> : detail::comparison {
+  static constexpr complex_rule of_complex = complex_rule::eq;
   static constexpr operator_text cpp{"kernel::eq($0, $1)"};
   static constexpr char const* onnx = "Equal";
   static VARVE_INLINE constexpr auto kernel(auto x, auto y) { return kernel::eq(x, y); }
@@ -50,6 +51,7 @@ struct rules<eq_t> : detail::comparison {
 /// x != y; true with NaN.
 template <>
 struct rules<ne_t> : detail::comparison {
+  static constexpr complex_rule of_complex = complex_rule::ne;
   static constexpr operator_text cpp{"kernel::ne($0, $1)"};
   static VARVE_INLINE constexpr auto kernel(auto x, auto y) { return kernel::ne(x, y); }
 };

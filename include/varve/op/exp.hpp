@@ -8,6 +8,7 @@ namespace varve {
 /// e to the x.
 template <>
 struct rules<exp_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr complex_rule of_complex = complex_rule::exp;
   static constexpr operator_text cpp{"kernel::exp($0)"};
   static constexpr char const* onnx = "Exp";
   static constexpr saved_values saved{{saved_values::result}};
@@ -18,6 +19,7 @@ struct rules<exp_t> : rule::pointwise<1, promotion::floating> {
 /// Natural logarithm.
 template <>
 struct rules<log_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr complex_rule of_complex = complex_rule::log;
   static constexpr operator_text cpp{"kernel::log($0)"};
   static constexpr char const* onnx = "Log";
   static constexpr saved_values saved{{saved_values::operand(0)}};

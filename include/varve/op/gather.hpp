@@ -174,6 +174,7 @@ private:
 template <>
 struct rules<scatter_add_t> {
   static constexpr operator_class planned_as = operator_class::scatter_add;
+  static constexpr complex_rule of_complex = complex_rule::by_parts_but_operand_1;
   static constexpr saved_values saved{{0, 0, saved_values::operand(1)}};
   static constexpr auto schema = "(Tensor self, int dim, Tensor index, Tensor src) -> Tensor";
   static constexpr attributes checked(attributes const& at, meta const* in) { return rules<gather_t>::checked(at, in); }

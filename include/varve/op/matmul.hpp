@@ -15,6 +15,7 @@ namespace varve {
 template <>
 struct rules<mm_t> : rule::bilinear {
   static constexpr operator_class planned_as = operator_class::mm;
+  static constexpr complex_rule of_complex = complex_rule::mm;
   static constexpr saved_values saved{{saved_values::operand(1), saved_values::operand(0)}};
   static constexpr op_kind kind = op_kind::contraction;
   static constexpr auto schema = "(Tensor self, Tensor mat2, bool[2] transposed=False) -> Tensor";

@@ -7,6 +7,7 @@ namespace varve {
 /// x * y.
 template <>
 struct rules<mul_t> : rule::pointwise<2> {
+  static constexpr complex_rule of_complex = complex_rule::mul;
   static constexpr operator_text cpp{"kernel::mul($0, $1)", "$0 * $1"};
   static constexpr operator_class planned_as = operator_class::mul;
   static constexpr bool integer_lanes = true;
@@ -24,6 +25,7 @@ struct rules<mul_t> : rule::pointwise<2> {
 /// x / y, always floating (torch.true_divide).
 template <>
 struct rules<div_t> : rule::pointwise<2, promotion::floating> {
+  static constexpr complex_rule of_complex = complex_rule::div;
   static constexpr operator_text cpp{nullptr, "$0 / $1"};
   static constexpr operator_class planned_as = operator_class::div;
   static constexpr char const* onnx = "Div";

@@ -10,6 +10,7 @@ namespace varve {
 /// to y is 0 where x is 0 and y is not negative.
 template <>
 struct rules<pow_t> : rule::pointwise<2> {
+  static constexpr complex_rule of_complex = complex_rule::pow;
   static constexpr operator_text cpp{"kernel::pow($0, $1)"};
   static constexpr bool integer_lanes = true;
   static constexpr char const* onnx = "Pow";

@@ -10,6 +10,7 @@ namespace varve {
 /// 1 / x, correctly rounded. Integers become floating.
 template <>
 struct rules<reciprocal_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr complex_rule of_complex = complex_rule::reciprocal;
   static constexpr operator_text cpp{"kernel::reciprocal($0)"};
   static constexpr char const* onnx = "Reciprocal";
   static constexpr saved_values saved{{saved_values::result}};
@@ -20,6 +21,7 @@ struct rules<reciprocal_t> : rule::pointwise<1, promotion::floating> {
 /// 1 / sqrt(x): infinite at 0, NaN below.
 template <>
 struct rules<rsqrt_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr complex_rule of_complex = complex_rule::rsqrt;
   static constexpr operator_text cpp{"kernel::reciprocal(kernel::sqrt($0))"};
   static constexpr saved_values saved{{saved_values::result}};
   static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::reciprocal(kernel::sqrt(x)); }

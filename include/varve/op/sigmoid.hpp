@@ -9,6 +9,7 @@ namespace varve {
 /// 1 / (1 + e^-x).
 template <>
 struct rules<sigmoid_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr complex_rule of_complex = complex_rule::sigmoid;
   static constexpr operator_text cpp{"kernel::sigmoid($0)"};
   static constexpr char const* onnx = "Sigmoid";
   static constexpr saved_values saved{{saved_values::result}};

@@ -8,6 +8,7 @@ namespace varve {
 /// Sine of an angle in radians.
 template <>
 struct rules<sin_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr complex_rule of_complex = complex_rule::sin;
   static constexpr operator_text cpp{"kernel::sin($0)"};
   static constexpr char const* onnx = "Sin";
   static constexpr saved_values saved{{saved_values::operand(0)}};
@@ -18,6 +19,7 @@ struct rules<sin_t> : rule::pointwise<1, promotion::floating> {
 /// Cosine of an angle in radians.
 template <>
 struct rules<cos_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr complex_rule of_complex = complex_rule::cos;
   static constexpr operator_text cpp{"kernel::cos($0)"};
   static constexpr char const* onnx = "Cos";
   static constexpr saved_values saved{{saved_values::operand(0)}};

@@ -8,6 +8,7 @@ namespace varve {
 /// Square root; NaN below 0.
 template <>
 struct rules<sqrt_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr complex_rule of_complex = complex_rule::sqrt;
   static constexpr operator_text cpp{"kernel::sqrt($0)"};
   static constexpr char const* onnx = "Sqrt";
   static constexpr saved_values saved{{saved_values::result}};

@@ -10,6 +10,7 @@ namespace varve {
 template <>
 struct rules<sum_t> : rule::reduction {
   static constexpr operator_class planned_as = operator_class::sum;
+  static constexpr complex_rule of_complex = complex_rule::by_parts;
   static constexpr saved_values saved = saved_values::nothing();
   static constexpr bool sums = true;
   template <class T>

@@ -8,6 +8,7 @@ namespace varve {
 /// Hyperbolic tangent.
 template <>
 struct rules<tanh_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr complex_rule of_complex = complex_rule::tanh;
   static constexpr operator_text cpp{"kernel::tanh($0)"};
   static constexpr char const* onnx = "Tanh";
   static constexpr saved_values saved{{saved_values::result}};

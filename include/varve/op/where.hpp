@@ -10,6 +10,7 @@ namespace varve {
 /// is exactly 0, not a product with 0.
 template <>
 struct rules<where_t> : rule::pointwise<3, promotion::arithmetic, 1> {
+  static constexpr complex_rule of_complex = complex_rule::by_parts_but_operand_0;
   static constexpr operator_text cpp{"kernel::where($0, $1, $2)"};
   static constexpr operator_class planned_as = operator_class::cheap;
   static constexpr bool integer_lanes = true;

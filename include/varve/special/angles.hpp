@@ -31,6 +31,7 @@ inline constexpr struct atan2_t : promoting_operator<atan2_t> {
 
 template <>
 struct rules<tan_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr complex_rule of_complex = complex_rule::tan;
   static constexpr operator_text cpp{"kernel::tan($0)"};
   static constexpr char const* onnx = "Tan";
   static constexpr saved_values saved{{saved_values::result}};
@@ -39,6 +40,7 @@ struct rules<tan_t> : rule::pointwise<1, promotion::floating> {
 };
 template <>
 struct rules<asin_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr complex_rule of_complex = complex_rule::asin;
   static constexpr char const* c99 = "asin$F($0)";
   static constexpr char const* onnx = "Asin";
   static constexpr saved_values saved{{saved_values::operand(0)}};
@@ -47,6 +49,7 @@ struct rules<asin_t> : rule::pointwise<1, promotion::floating> {
 };
 template <>
 struct rules<acos_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr complex_rule of_complex = complex_rule::acos;
   static constexpr char const* c99 = "acos$F($0)";
   static constexpr char const* onnx = "Acos";
   static constexpr saved_values saved{{saved_values::operand(0)}};
@@ -55,6 +58,7 @@ struct rules<acos_t> : rule::pointwise<1, promotion::floating> {
 };
 template <>
 struct rules<atan_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr complex_rule of_complex = complex_rule::atan;
   static constexpr char const* c99 = "atan$F($0)";
   static constexpr char const* onnx = "Atan";
   static constexpr saved_values saved{{saved_values::operand(0)}};
@@ -83,6 +87,7 @@ struct rules<atan2_t> : rule::pointwise<2, promotion::floating> {
 
 /// Hyperbolic sine (e^x - e^-x) / 2, without cancellation near 0.
 inline constexpr struct sinh_t : composite_operator<sinh_t> {
+  static constexpr complex_rule of_complex = complex_rule::sinh;
   static constexpr auto op_name = "sinh";
   template <value X>
   static constexpr auto body(X const& x) {
@@ -92,6 +97,7 @@ inline constexpr struct sinh_t : composite_operator<sinh_t> {
 } sinh{};
 /// Inverse hyperbolic sine.
 inline constexpr struct asinh_t : composite_operator<asinh_t> {
+  static constexpr complex_rule of_complex = complex_rule::asinh;
   static constexpr auto op_name = "asinh";
   template <value X>
   static constexpr auto body(X const& x) {
@@ -111,6 +117,7 @@ private:
 } asinh{};
 /// Inverse hyperbolic tangent; NaN outside of [-1, 1].
 inline constexpr struct atanh_t : composite_operator<atanh_t> {
+  static constexpr complex_rule of_complex = complex_rule::atanh;
   static constexpr auto op_name = "atanh";
   template <value X>
   static constexpr auto body(X const& x) {
