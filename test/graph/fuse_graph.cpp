@@ -15,12 +15,12 @@ using vv::tensor;
 
 namespace {
 template <class X>
-void put(tensor const& t, index_t k, X x) {
+void write_element(tensor const& t, index_t k, X x) {
   vv::on_dtype(t.dtype(), "test", [&]<class T>() { static_cast<T*>(t.raw())[k] = vv::kernel::cast<T>(x); });
 }
 tensor counting(dims const& sizes, dtype type = dtype::float32, double step = 0.25, double start = -3) {
   tensor t = tensor::empty(sizes, type);
-  for (index_t k = 0; k < t.numel(); ++k) put(t, k, start + step * static_cast<double>(k % 97));
+  for (index_t k = 0; k < t.numel(); ++k) write_element(t, k, start + step * static_cast<double>(k % 97));
   return t;
 }
 template <class... X>
@@ -49,7 +49,7 @@ double sample::run_time_difference(graph const& g, std::vector<std::vector<doubl
   for (std::size_t k = 0; k < arguments.size(); ++k) {
     in.push_back(tensor::empty(g.nodes[k].out.sizes, g.nodes[k].out.type));
     for (std::size_t e = 0; e < arguments[k].size(); ++e)
-      put(in[static_cast<int>(k)], static_cast<index_t>(e), arguments[k][e]);
+      write_element(in[static_cast<int>(k)], static_cast<index_t>(e), arguments[k][e]);
   }
   boxed_args const out = vv::fuse(g)(in);
   double worst = static_cast<std::size_t>(out.size()) == expected.size() ? 0 : 1e9;
@@ -92,7 +92,7 @@ TEST_CASE("fuse graph: no elements, one element, rank 0", "[fuse][graph]") {
 TEST_CASE("fuse graph: integers and booleans are exact, dtypes are as of the operators", "[fuse][graph][dtype]") {
   tensor const i = counting({41}, dtype::int64, 1, -7), f = counting({41}, dtype::float32),
                u = counting({41}, dtype::uint8, 1, 190), d = counting({41}, dtype::float64);
-  put(i, 3, (std::int64_t(1) << 53) + 1);
+  write_element(i, 3, (std::int64_t(1) << 53) + 1);
   auto const g = vv::make_fx([](tensor const& a, tensor const& b, tensor const& c, tensor const& e) {
     tensor const p = a > c;
     return std::tuple(a + 1, a * 3 - a, vv::sum(a), a + b, c * c, c + a, p, vv::where(p, b, e), p + p, vv::sum(p),

@@ -24,6 +24,10 @@ struct traced<relaxed<F>, A...> {
     return varve::detail::relaxed<dependent<mul_t, F>>(better);
   }
 };
+template <class F, bool Branches, class... A>
+struct trial_trace<relaxed<F>, Branches, A...> : trial_trace<F, Branches, A...> {};
+template <class F>
+struct undifferentiated<relaxed<F>> : undifferentiated<F> {};
 template <class F, class... S>
 struct traced_for_samples<relaxed<F>, S...> : traced_for_samples<F, S...> {
   static constexpr graph at(int point) {
