@@ -154,7 +154,8 @@ places; include one of them"
 #define VARVE_LIBRARY inline
 #endif
 /// Marks constructors and destructors of the compiled library. Compilers emit all variants of these where they are not
-/// inline.
+/// inline. Also marks the first virtual function of a class that is not defined in the class: the class's table of
+/// functions is emitted with it, which clang omits otherwise.
 #if VARVE_DEFINES_FUNCTIONS()
 #define VARVE_LIBRARY_MEMBER
 #else

@@ -134,7 +134,7 @@ void check(char const* what, F const& bad, G const& good) {
 template <class F, class G>
 void check_tensors(char const* what, F const& bad, G const& good) {
   INFO(what);
-  tensor const x{1.5}, right = vv::grad(good)(x), second = vv::grad(vv::grad(good))(x);
+  tensor const x(1.5), right = vv::grad(good)(x), second = vv::grad(vv::grad(good))(x);
   is(vv::grad(bad)(x), right);
   is(vv::grad(vv::grad(bad))(x), second);
   is(vv::jvp(vv::grad(bad), std::tuple(x), std::tuple(vv::ones_like(x))).second, second);

@@ -35,6 +35,22 @@ constexpr int count(auto const& run) {
   run(mode);
   return mode.calls;
 }
+struct summing : vv::dispatch_mode<summing> { // adds up all that operators and loops give
+  double sum = 0;
+  constexpr auto process(auto op, auto const&... args) {
+    auto const y = op(args...);
+    vv::for_each_value([&](auto const& v) { sum += vv::sum(v); }, y);
+    return y;
+  }
+};
+constexpr double sum_of_results() {
+  summing mode;
+  auto const step = [](auto const& c, auto const& x) { return std::pair(c * x, c); };
+  (void)vv::with(mode, [&](auto const& x) { return vv::scan(step, x, vv::array<double, 3>{1, 2, 3}).first; }, 1.0);
+  return mode.sum;
+}
+static_assert(sum_of_results() ==
+              (1 + 2 + 6) + (6 + 1 + 1 + 2)); // three products; the loop's carried value and outputs
 static_assert(count([](auto& m) { (void)vv::with(m, f, 3.0); }) == 2);
 // below a transform a mode sees what the transform makes of a call: sin, mul, and for the gradient cos and products
 static_assert(count([](auto& m) { (void)vv::with(m, vv::grad(f), 3.0); }) > 2);

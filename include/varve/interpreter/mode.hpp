@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/core/tree.hpp>
 #include <varve/dispatch/boxed.hpp>
 #include <varve/dispatch/dispatch.hpp>
 
@@ -7,8 +8,9 @@ namespace varve {
 
 /// The base of user-written modes: `struct counting : dispatch_mode<counting> { auto process(auto op, auto const&...
 /// args) { ...; return op(args...); } };`. In `process`, `op(args...)` calls the operator below the mode, `op.name()`
-/// is its name, and `for_each_value(f, args...)` visits the operands. One `process` serves static values and tensors.
-/// `with(m, f, x...)` resolves it at compile time; `mode_guard on{m}` switches it on for this thread's tensors.
+/// is its name, and `for_each_value(f, args...)` visits the operands, or a result. One `process` serves static values
+/// and tensors. `with(m, f, x...)` resolves it at compile time; `mode_guard on{m}` switches it on for this thread's
+/// tensors.
 template <class Derived>
 struct dispatch_mode {};
 
@@ -45,11 +47,13 @@ struct mode_interpreter : Lv {
   }
 };
 
-/// Calls `f` on every operand of a call. Operands may be separate (static values) or boxed (tensors).
+/// Calls `f` on every value of a call: on its operands, or on its result. Values may be separate (static values), boxed
+/// (tensors), or a tree (the results of an operator with functions).
 template <class F, class... X>
 constexpr void for_each_value(F&& f, X const&... x) {
-  auto visit = [&](auto const& v) {
-    if constexpr (value<decltype(v)>) f(v);
+  auto visit = [&]<class V>(V const& v) {
+    if constexpr (value<V>) f(v);
+    else if constexpr (is_tree_node<V>) tree_for_each(f, v);
     else
       for (auto const& t : v) f(t);
   };

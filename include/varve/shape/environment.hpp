@@ -397,7 +397,7 @@ VARVE_LIBRARY index_t shape_environment::specialize(extent a) {
   guard({relation::equal, theirs(a), n});
   return n;
 }
-VARVE_LIBRARY void shape_environment::check(relation is, extent a, extent b) {
+VARVE_LIBRARY_MEMBER void shape_environment::check(relation is, extent a, extent b) {
   a = resolved(a), b = resolved(b);
   truth const t = known_or_stated(is, a, b, false);
   if (t == truth::yes) return;

@@ -313,7 +313,9 @@ inline tensor tensor::with_keys(dispatch_key_set keys) const {
 
 #if VARVE_DEFINES
 namespace varve {
-VARVE_LIBRARY tensor subclass_object::constant(tensor const&) const { detail::refuse_data(detail::payload::subclass); }
+VARVE_LIBRARY_MEMBER tensor subclass_object::constant(tensor const&) const {
+  detail::refuse_data(detail::payload::subclass);
+}
 VARVE_LIBRARY tensor subclass_object::either(tensor const&, tensor const&) const { return {}; }
 VARVE_LIBRARY tensor subclass_object::in_its_mode(tensor (*make)(void const*), void const* f) const { return make(f); }
 } // namespace varve
