@@ -181,7 +181,7 @@ private:
   VARVE_PART void write(std::index_sequence<K...>, A const&... a) const {
     static_assert((can_take<R, typename result_type_of<P, static_cast<int>(K)>::result> && ...),
                   "varve: fuse: into(...) needs variables, or tensor_ref, of the shapes and element types of the "
-                  "function's results");
+                  "function's results: into(a, b) or into(std::tie(a, b))");
     P::template run<sizeof...(A), sizeof...(R)>({{data_of(a)...}, {data_of(std::get<K>(out))...}, nullptr});
   }
 };

@@ -20,7 +20,8 @@ enum class payload : unsigned char { memory, seen, subclass, nothing };
 [[noreturn]] VARVE_COLD inline void refuse_data(payload p) {
   if (p == payload::seen)
     refuse::with<transform_error>(
-        "varve: data of a tensor seen through a transform was asked for; read it after the transform has returned");
+        "varve: data of a tensor seen through a transform was asked for (by item, to_vector, data or an if); compute "
+        "with the tensor, choose by where or cond, or read it after the transform has returned");
   if (p == payload::subclass)
     refuse::with<transform_error>(
         "varve: data of a tensor subclass was asked for, which has none of its own; unwrap it first");
