@@ -162,7 +162,8 @@ places; include one of them"
 #define VARVE_LIBRARY inline
 #endif
 /// Marks constructors and destructors of the compiled library. Compilers emit all variants of these where they are not
-/// inline.
+/// inline. Also marks the first virtual function of a class that is not defined in the class: the class's table of
+/// functions is emitted with it, which clang omits otherwise.
 #if VARVE_DEFINES_FUNCTIONS()
 #define VARVE_LIBRARY_MEMBER
 #else
@@ -382,6 +383,7 @@ namespace refuse {
 [[noreturn]] void index_out_of_range(char const* op, std::int64_t index, std::int64_t size);
 [[noreturn]] void a_value_of_rank_0_has_no_axis(char const* op);
 [[noreturn]] void argument_is_invalid(char const* op, char const* what);
+[[noreturn]] void item_of_other_than_one_element(dims const& sizes);
 [[noreturn]] void bound_lies_beyond_what_a_symbolic_size_is_while_traced(char const* op);
 [[noreturn]] void grad_of_a_function_that_does_not_return_a_scalar(dims const& sizes);
 [[noreturn]] void mapped_sizes_differ(dims const& a, dims const& b);
@@ -706,6 +708,7 @@ constexpr auto choose(Flag flag, F const& f, G const& g, V const&... v) {
 } // namespace varve
 
 // ---- varve/core/dims.hpp
+#include <initializer_list>
 namespace varve {
 
 /// The greatest rank of a value, including batch dimensions of `vmap`.
@@ -980,6 +983,26 @@ struct computed {
   static constexpr dims value = compute();
   constexpr dims operator()() const { return value; }
 };
+} // namespace detail
+
+namespace detail {
+/// A size, axis or index as an argument of its own: an integer or a symbolic size.
+template <class I>
+concept one_size = (std::is_integral_v<I> && !std::is_same_v<I, bool>) || std::is_same_v<I, extent>;
+/// An entry of a list in braces, which is no fraction.
+struct list_entry {
+  extent v;
+  template <one_size I>
+  constexpr list_entry(I i) : v(static_cast<extent>(i)) {}
+};
+/// A list of integers that was written in braces. A parameter of this type accepts nothing else, so that it competes
+/// with no other overload.
+using braces = std::initializer_list<list_entry>;
+constexpr dims dims_in(braces const& list) {
+  dims r;
+  for (list_entry const& e : list) r.push_back(e.v);
+  return r;
+}
 } // namespace detail
 
 /// True if `C::compute()` is a constant expression. The code that tests it reports the error.
@@ -1518,8 +1541,8 @@ struct row_of_array<T, First, Rest...> {
 template <class Y>
 constexpr void refuse_assigned_part() {
   static_assert(never<Y>, "varve: a part of a static value, or of one seen through a static transform, cannot be "
-                          "assigned to; build the value of its parts, by stack, cat or where; one element of an array "
-                          "is a(1, 2) = x");
+                          "assigned to; build the value of its parts, by stack, cat or where; outside of transforms one "
+                          "element of an array is a(1, 2) = x");
 }
 } // namespace detail
 
@@ -1918,6 +1941,11 @@ constexpr auto(min)(X const& x, X const& y) {
 
 namespace detail {
 template <class T>
+constexpr void refuse_item() {
+  static_assert(never<T>, "varve: item: a value seen through a transform is no plain number; compute with the value "
+                          "itself, with detach(x) where no derivative should pass");
+}
+template <class T>
 constexpr double refuse_double() {
   static_assert(never<T>,
                 "varve: a value seen through a transform was taken for a plain double; write auto for double where it "
@@ -1997,6 +2025,11 @@ struct seen {
   template <std::same_as<double> T>
   constexpr operator T() const {
     return detail::refuse_double<dependent<seen, T>>();
+  }
+  /// Fails to compile with a message that says what to write instead of `x.item()`.
+  template <class T = double>
+  constexpr seen item() const {
+    return detail::refuse_item<T>(), *this;
   }
   /// Fails to compile: only a plain value can decide a branch of C++.
   constexpr explicit operator bool() const {
@@ -2092,6 +2125,43 @@ enum class operator_reach : unsigned char {
   earlier,   // of these the ones that are not later along the axis, or not earlier if attribute 1 is not 0
   matrix,    // the elements with the same leading indices: all but the last two of operand 0
   scattered, // operand 0 at the same place, and the elements of operand 2 that operand 1 moves there along an axis
+};
+
+/// How an operator of varve computes with complex operands (`varve/complex.hpp`). Its rules state it, or its tag if it
+/// is a composite of one operand: `static constexpr complex_rule of_complex = complex_rule::exp;`. By default it
+/// refuses them. Operators that only move elements take them as they are.
+enum class complex_rule : unsigned char {
+  exp, // functions of one number; attribute {which} of `complex_map` is their place in this list
+  expm1,
+  log,
+  log1p,
+  sqrt,
+  reciprocal,
+  sin,
+  cos,
+  tan,
+  asin,
+  acos,
+  atan,
+  sinh,
+  cosh,
+  tanh,
+  asinh,
+  acosh,
+  atanh,
+  mul,
+  div,
+  pow,
+  abs,
+  rsqrt,
+  sigmoid,
+  eq,
+  ne,
+  mm,
+  by_parts,               // linear in all its numbers together: real and imaginary parts apart
+  by_parts_but_operand_0, // which is a condition
+  by_parts_but_operand_1, // which is an index
+  refused
 };
 
 /// The text that `emit_cpp` writes for an elementwise operator. Its rules state it: `static constexpr operator_text
@@ -2788,6 +2858,11 @@ VARVE_COLD VARVE_LIBRARY void a_value_of_rank_0_has_no_axis(char const* op) {
 VARVE_COLD VARVE_LIBRARY void argument_is_invalid(char const* op, char const* what) {
   refuse::with<value_error>(("varve: " + std::string(op) + ": " + what).c_str());
 }
+VARVE_COLD VARVE_LIBRARY void item_of_other_than_one_element(dims const& sizes) {
+  argument_is_invalid("item", ("the tensor must have exactly one element, not shape " + to_string(sizes) +
+                               "; take one of them, as in x[0].item(), or all by x.to_vector()")
+                                  .c_str());
+}
 VARVE_COLD VARVE_LIBRARY void bound_lies_beyond_what_a_symbolic_size_is_while_traced(char const* op) {
   argument_is_invalid(op,
                       "a bound lies beyond all that a symbolic size is while it is traced, so that the program could "
@@ -3404,6 +3479,10 @@ struct logical_and_t;
 struct logical_or_t;
 struct logical_xor_t;
 struct logical_not_t;
+struct bitwise_and_t;
+struct bitwise_or_t;
+struct bitwise_xor_t;
+struct bitwise_not_t;
 struct clamp_t;
 
 /// Common operators as members of a tensor, with PyTorch's names and arguments: `x.sum(1)`, `x.reshape({2, -1})`,
@@ -3661,6 +3740,22 @@ struct member_operators : math::functions {
     return call<logical_not_t>(a...);
   }
   template <class... A>
+  auto bitwise_and(A const&... a) const {
+    return call<bitwise_and_t>(a...);
+  }
+  template <class... A>
+  auto bitwise_or(A const&... a) const {
+    return call<bitwise_or_t>(a...);
+  }
+  template <class... A>
+  auto bitwise_xor(A const&... a) const {
+    return call<bitwise_xor_t>(a...);
+  }
+  template <class... A>
+  auto bitwise_not(A const&... a) const {
+    return call<bitwise_not_t>(a...);
+  }
+  template <class... A>
   tensor const& copy_(A const&... a) const {
     return write<copy__t>(a...);
   }
@@ -3790,7 +3885,8 @@ enum class payload : unsigned char { memory, seen, subclass, nothing };
 [[noreturn]] VARVE_COLD inline void refuse_data(payload p) {
   if (p == payload::seen)
     refuse::with<transform_error>(
-        "varve: data of a tensor seen through a transform was asked for; read it after the transform has returned");
+        "varve: data of a tensor seen through a transform was asked for (by item, to_vector, data or an if); compute "
+        "with the tensor, choose by where or cond, or read it after the transform has returned");
   if (p == payload::subclass)
     refuse::with<transform_error>(
         "varve: data of a tensor subclass was asked for, which has none of its own; unwrap it first");
@@ -4504,8 +4600,11 @@ public:
   /// of different types it is float64 if one of them is floating-point, otherwise int64.
   template <number A, number B, number... R>
   tensor(A a, B b, R... r) : tensor(of_numbers(a, b, r...)) {}
-  /// Makes a tensor of rank 0 with the dtype of the number: `tensor(0.5)`. Write `tensor({0.5})` for a vector of one
-  /// number.
+  /// Makes a vector of a list of numbers of one type, also of one number: `tensor{0.5}`, `tensor({0.5})`, `tensor x =
+  /// {0.5}` have shape [1].
+  template <number N>
+  tensor(std::initializer_list<N> list) : tensor(from_data(list.begin(), {static_cast<index_t>(list.size())})) {}
+  /// Makes a tensor of rank 0 with the dtype of the number: `tensor(0.5)`, with parentheses.
   template <number N>
   explicit tensor(N v) : tensor(from_data(&v, {})) {}
   /// Copies a range of numbers, or a range of ranges of equal length (otherwise `shape_error`): a vector of vectors, an
@@ -5134,7 +5233,7 @@ T tensor::item() const {
   if (is_wrapped() && detail::is_traced(layer())) [[unlikely]]
     detail::refuse_traced_number();
   if (is_wrapped() && (state() || sizes() == inner().sizes())) return current().item<T>();
-  if (numel() != 1) refuse::argument_is_invalid("item", "the tensor must have exactly one element");
+  if (numel() != 1) refuse::item_of_other_than_one_element(sizes());
   if (detail::watches_reads) [[unlikely]]
     detail::watches_reads->number(*this);
   if (block_->kind == detail::payload::subclass) [[unlikely]]
@@ -5451,7 +5550,9 @@ inline layout memory_layout(tensor const& t) {
 // ---- varve/value/tensor_block.hpp
 #if VARVE_DEFINES
 namespace varve {
-VARVE_LIBRARY tensor subclass_object::constant(tensor const&) const { detail::refuse_data(detail::payload::subclass); }
+VARVE_LIBRARY_MEMBER tensor subclass_object::constant(tensor const&) const {
+  detail::refuse_data(detail::payload::subclass);
+}
 VARVE_LIBRARY tensor subclass_object::either(tensor const&, tensor const&) const { return {}; }
 VARVE_LIBRARY tensor subclass_object::in_its_mode(tensor (*make)(void const*), void const* f) const { return make(f); }
 } // namespace varve
@@ -5652,7 +5753,6 @@ VARVE_LIBRARY tensor tensor::of_object(subclass_object* object, dims const& size
 #endif
 
 // ---- varve/dispatch/boxed.hpp
-#include <initializer_list>
 #include <span>
 #include <string_view>
 namespace varve {
@@ -5806,6 +5906,8 @@ struct op_table {
   /// True if complex operands reach the operator unchanged: views, other operators that only move elements, operators
   /// of users, and operators that handle complex numbers themselves.
   bool takes_complex = false;
+  /// How it computes with complex operands otherwise.
+  complex_rule of_complex = complex_rule::refused;
   /// For an operator of a `library` that writes into nothing and returns no view, the handle that graph nodes point to;
   /// else null.
   op_handle const* defined = nullptr;
@@ -9630,6 +9732,12 @@ constexpr bool takes_complex() {
   using R = rules<Tag>;
   return has_layout<R> || moves_elements<R> || requires { requires R::takes_complex; } || !declared::by_varve<Tag>();
 }
+/// Returns what the rules of an operator, or the tag of a composite, state as `of_complex`.
+template <class R>
+constexpr complex_rule complex_rule_of() {
+  if constexpr (requires { R::of_complex; }) return R::of_complex;
+  else return complex_rule::refused;
+}
 template <class Tag>
 constexpr pointwise_info const* pointwise_of() {
   if constexpr (rules<Tag>::kind == op_kind::pointwise) return &info_of<Tag>;
@@ -9680,6 +9788,7 @@ inline constexpr op_table table{.name = Tag::op_name,
                                 .functional = detail::functional_of<Tag, Facts>(),
                                 .checked = &detail::erased<Tag, Facts>::checked,
                                 .takes_complex = detail::takes_complex<Tag>(),
+                                .of_complex = detail::complex_rule_of<rules<Tag>>(),
                                 .saved_by = detail::saved_by_of<rules<Tag>>()};
 template <class Tag, int Facts>
 constexpr op_table const* detail::functional_of() {
@@ -11420,6 +11529,10 @@ inline constexpr struct sum_t : refusing_ranges {
   static constexpr auto op_name = "sum";
   template <value X, class... A>
   constexpr auto operator()(X const& x, A const&... at) const;
+  template <value X, class... A>
+  constexpr auto operator()(X const& x, detail::braces axes, A const&... at) const {
+    return (*this)(x, detail::dims_in(axes), at...);
+  }
 } sum{};
 /// Greatest element along axes. The gradient is shared evenly among equal elements; NaN wins.
 inline constexpr struct amax_t : refusing_ranges {
@@ -11427,6 +11540,10 @@ inline constexpr struct amax_t : refusing_ranges {
   static constexpr auto op_name = "amax";
   template <value X, class... A>
   constexpr auto operator()(X const& x, A const&... at) const;
+  template <value X, class... A>
+  constexpr auto operator()(X const& x, detail::braces axes, A const&... at) const {
+    return (*this)(x, detail::dims_in(axes), at...);
+  }
 } amax{};
 /// Smallest element along axes. The gradient is shared evenly among equal elements; NaN wins.
 inline constexpr struct amin_t : refusing_ranges {
@@ -11434,6 +11551,10 @@ inline constexpr struct amin_t : refusing_ranges {
   static constexpr auto op_name = "amin";
   template <value X, class... A>
   constexpr auto operator()(X const& x, A const&... at) const;
+  template <value X, class... A>
+  constexpr auto operator()(X const& x, detail::braces axes, A const&... at) const {
+    return (*this)(x, detail::dims_in(axes), at...);
+  }
 } amin{};
 /// Position (int64) of the first greatest element, over all elements or along one axis.
 inline constexpr struct argmax_t : refusing_ranges {
@@ -11487,11 +11608,10 @@ struct slice_index {
 };
 namespace detail {
 template <class T>
-concept slice_bound_type =
-    (std::is_integral_v<T> && !std::is_same_v<T, bool>) || is_none<T> || std::is_same_v<T, extent>;
+concept slice_bound_type = one_size<T> || is_none<T>;
 }
 /// `slice(x, axis, start, stop, step)`, for static values `slice(x, axis<0>, range<1, 5>)`. With bounds only it returns
-/// an index, as in Python: `x.at(slice(1, 5))`, `slice(none, -1)`, `slice(none, none, 2)`.
+/// an index, as in Python: `x.at(slice(1, 5))`, `slice(none, -1)`, `slice(none, none, 2)`. `slice()` is Python's `:`.
 inline constexpr struct slice_t {
   static constexpr auto op_name = "slice";
   template <value X, class A, class... R>
@@ -11507,6 +11627,7 @@ inline constexpr struct slice_t {
     if constexpr (!is_none<C>) r.push_back(step);
     return {r};
   }
+  constexpr ints<0, INT64_MAX> operator()() const { return {}; } // a type, so that static values accept it too
 } slice{};
 /// Zeros of a shape with `g` written at the slice: the transpose of `slice` (aten::slice_backward).
 inline constexpr struct slice_backward_t {
@@ -11874,6 +11995,7 @@ namespace varve {
 /// numbers.
 template <>
 struct rules<add_t> : rule::pointwise<2> {
+  static constexpr complex_rule of_complex = complex_rule::by_parts;
   static constexpr operator_text cpp{"kernel::add($0, $1)", "$0 + $1"};
   static constexpr operator_class planned_as = operator_class::add;
   static constexpr bool integer_lanes = true;
@@ -11905,6 +12027,7 @@ struct no_bool : rule::pointwise<Arity> {
 /// x - y. Linear in both operands.
 template <>
 struct rules<sub_t> : detail::no_bool<sub_t, 2> {
+  static constexpr complex_rule of_complex = complex_rule::by_parts;
   static constexpr operator_text cpp{"kernel::sub($0, $1)", "$0 - $1"};
   static constexpr operator_class planned_as = operator_class::sub;
   static constexpr bool integer_lanes = true;
@@ -11922,6 +12045,7 @@ struct rules<sub_t> : detail::no_bool<sub_t, 2> {
 /// -x.
 template <>
 struct rules<neg_t> : detail::no_bool<neg_t, 1> {
+  static constexpr complex_rule of_complex = complex_rule::by_parts;
   static constexpr operator_text cpp{"kernel::neg($0)", "-$0"};
   static constexpr operator_class planned_as = operator_class::neg;
   static constexpr bool integer_lanes = true;
@@ -12805,6 +12929,7 @@ namespace varve {
 /// x * y.
 template <>
 struct rules<mul_t> : rule::pointwise<2> {
+  static constexpr complex_rule of_complex = complex_rule::mul;
   static constexpr operator_text cpp{"kernel::mul($0, $1)", "$0 * $1"};
   static constexpr operator_class planned_as = operator_class::mul;
   static constexpr bool integer_lanes = true;
@@ -12822,6 +12947,7 @@ struct rules<mul_t> : rule::pointwise<2> {
 /// x / y, always floating (torch.true_divide).
 template <>
 struct rules<div_t> : rule::pointwise<2, promotion::floating> {
+  static constexpr complex_rule of_complex = complex_rule::div;
   static constexpr operator_text cpp{nullptr, "$0 / $1"};
   static constexpr operator_class planned_as = operator_class::div;
   static constexpr char const* onnx = "Div";
@@ -12877,6 +13003,7 @@ namespace varve {
 /// Magnitude. The derivative at 0 is 0. bool is refused.
 template <>
 struct rules<abs_t> : detail::no_bool<abs_t, 1> {
+  static constexpr complex_rule of_complex = complex_rule::abs;
   static constexpr operator_text cpp{"kernel::abs($0)"};
   static constexpr operator_class planned_as = operator_class::abs;
   static constexpr bool integer_lanes = true;
@@ -13046,11 +13173,11 @@ template <class Tag>
 inline constexpr bool composite_takes_complex = requires { requires Tag::takes_complex; };
 /// Returns the result of a composite with a complex operand, or an undefined tensor if all operands are real. The
 /// result is computed by `varve/complex.hpp`, for composites of one operand; otherwise throws `dtype_error`.
-VARVE_NOINLINE inline tensor of_complex_operands(char const* op, tensor const* const* x, int n, bool of_one) {
+VARVE_NOINLINE inline tensor of_complex_operands(char const* op, tensor const* const* x, int n, complex_rule rule) {
   for (int k = 0; k < n; ++k) {
     if (!x[k]->defined() || !is_complex(x[k]->dtype())) continue;
-    op_table const t{.name = op, .arity = n};
-    auto const kernels = of_one ? complex_kernels.load(std::memory_order_acquire) : nullptr;
+    op_table const t{.name = op, .arity = n, .of_complex = rule};
+    auto const kernels = rule != complex_rule::refused ? complex_kernels.load(std::memory_order_acquire) : nullptr;
     tensor y = kernels ? kernels({&t, &no_attributes}, boxed_args(*x[k])) : tensor();
     if (!y.defined()) refuse_complex(op, x[k]->dtype());
     return y;
@@ -13083,7 +13210,7 @@ auto composed_of_real(A const&... a) {
   };
   (take(a), ...);
   constexpr bool of_one = sizeof...(A) == 1 && std::is_same_v<decltype(Tag::body(a...)), tensor>;
-  tensor y = of_complex_operands(Tag::op_name, x, n, of_one);
+  tensor y = of_complex_operands(Tag::op_name, x, n, of_one ? complex_rule_of<Tag>() : complex_rule::refused);
   if constexpr (of_one)
     if (y.defined()) [[unlikely]]
       return y;
@@ -13176,6 +13303,23 @@ struct composite_operator {
       else return detail::composed<Tag>(a...);
     }
   }
+  /// Calls with lists of integers in braces: `layer_norm(x, {n}, weight, bias)`, `tensordot(a, b, {1}, {0})`.
+  template <class X, class... A>
+  constexpr auto operator()(X const& x, detail::braces i, A const&... a) const {
+    return (*this)(x, detail::dims_in(i), a...);
+  }
+  template <class X, class... A>
+  constexpr auto operator()(X const& x, detail::braces i, detail::braces j, A const&... a) const {
+    return (*this)(x, detail::dims_in(i), detail::dims_in(j), a...);
+  }
+  template <class X, class Y, class... A>
+  constexpr auto operator()(X const& x, Y const& y, detail::braces i, A const&... a) const {
+    return (*this)(x, y, detail::dims_in(i), a...);
+  }
+  template <class X, class Y, class... A>
+  constexpr auto operator()(X const& x, Y const& y, detail::braces i, detail::braces j, A const&... a) const {
+    return (*this)(x, y, detail::dims_in(i), detail::dims_in(j), a...);
+  }
 };
 
 } // namespace varve
@@ -13221,6 +13365,7 @@ struct rules<ge_t> : detail::comparison {
 /// x == y.
 template <>
 struct rules<eq_t> : detail::comparison {
+  static constexpr complex_rule of_complex = complex_rule::eq;
   static constexpr operator_text cpp{"kernel::eq($0, $1)"};
   static constexpr char const* onnx = "Equal";
   static VARVE_INLINE constexpr auto kernel(auto x, auto y) { return kernel::eq(x, y); }
@@ -13228,6 +13373,7 @@ struct rules<eq_t> : detail::comparison {
 /// x != y; true with NaN.
 template <>
 struct rules<ne_t> : detail::comparison {
+  static constexpr complex_rule of_complex = complex_rule::ne;
   static constexpr operator_text cpp{"kernel::ne($0, $1)"};
   static VARVE_INLINE constexpr auto kernel(auto x, auto y) { return kernel::ne(x, y); }
 };
@@ -13351,6 +13497,7 @@ namespace varve {
 /// is exactly 0, not a product with 0.
 template <>
 struct rules<where_t> : rule::pointwise<3, promotion::arithmetic, 1> {
+  static constexpr complex_rule of_complex = complex_rule::by_parts_but_operand_0;
   static constexpr operator_text cpp{"kernel::where($0, $1, $2)"};
   static constexpr operator_class planned_as = operator_class::cheap;
   static constexpr bool integer_lanes = true;
@@ -13597,6 +13744,7 @@ namespace varve {
 /// e to the x.
 template <>
 struct rules<exp_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr complex_rule of_complex = complex_rule::exp;
   static constexpr operator_text cpp{"kernel::exp($0)"};
   static constexpr char const* onnx = "Exp";
   static constexpr saved_values saved{{saved_values::result}};
@@ -13607,6 +13755,7 @@ struct rules<exp_t> : rule::pointwise<1, promotion::floating> {
 /// Natural logarithm.
 template <>
 struct rules<log_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr complex_rule of_complex = complex_rule::log;
   static constexpr operator_text cpp{"kernel::log($0)"};
   static constexpr char const* onnx = "Log";
   static constexpr saved_values saved{{saved_values::operand(0)}};
@@ -13908,6 +14057,7 @@ namespace varve {
 /// 1 / (1 + e^-x).
 template <>
 struct rules<sigmoid_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr complex_rule of_complex = complex_rule::sigmoid;
   static constexpr operator_text cpp{"kernel::sigmoid($0)"};
   static constexpr char const* onnx = "Sigmoid";
   static constexpr saved_values saved{{saved_values::result}};
@@ -13928,6 +14078,7 @@ namespace varve {
 /// Sine of an angle in radians.
 template <>
 struct rules<sin_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr complex_rule of_complex = complex_rule::sin;
   static constexpr operator_text cpp{"kernel::sin($0)"};
   static constexpr char const* onnx = "Sin";
   static constexpr saved_values saved{{saved_values::operand(0)}};
@@ -13938,6 +14089,7 @@ struct rules<sin_t> : rule::pointwise<1, promotion::floating> {
 /// Cosine of an angle in radians.
 template <>
 struct rules<cos_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr complex_rule of_complex = complex_rule::cos;
   static constexpr operator_text cpp{"kernel::cos($0)"};
   static constexpr char const* onnx = "Cos";
   static constexpr saved_values saved{{saved_values::operand(0)}};
@@ -13953,6 +14105,7 @@ namespace varve {
 /// Square root; NaN below 0.
 template <>
 struct rules<sqrt_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr complex_rule of_complex = complex_rule::sqrt;
   static constexpr operator_text cpp{"kernel::sqrt($0)"};
   static constexpr char const* onnx = "Sqrt";
   static constexpr saved_values saved{{saved_values::result}};
@@ -13968,6 +14121,7 @@ namespace varve {
 /// Hyperbolic tangent.
 template <>
 struct rules<tanh_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr complex_rule of_complex = complex_rule::tanh;
   static constexpr operator_text cpp{"kernel::tanh($0)"};
   static constexpr char const* onnx = "Tanh";
   static constexpr saved_values saved{{saved_values::result}};
@@ -16008,6 +16162,7 @@ namespace varve {
 template <>
 struct rules<sum_t> : rule::reduction {
   static constexpr operator_class planned_as = operator_class::sum;
+  static constexpr complex_rule of_complex = complex_rule::by_parts;
   static constexpr saved_values saved = saved_values::nothing();
   static constexpr bool sums = true;
   template <class T>
@@ -16284,13 +16439,454 @@ struct jvp_interpreter : Lv {
 
 } // namespace varve
 
+// ---- varve/core/tree.hpp
+#include <tuple>
+namespace varve {
+
+template <class V>
+struct traits;
+
+/// The adaptation of a type that is not an aggregate to a node of trees. `with(t, f)` calls `f` with references to its
+/// members, `make(m...)` returns the node with other members, and `name(k)` returns a member's name. `interop/hana.hpp`
+/// specializes it.
+template <class T>
+struct tree_members {};
+
+namespace detail {
+template <class T>
+inline constexpr bool is_vector = false;
+template <class T, class A>
+inline constexpr bool is_vector<std::vector<T, A>> = true;
+/// True for maps of unique, ordered keys; `is_optional` is true for optional values. Both recognize types by their
+/// members, so that `<map>` need not be included.
+template <class T>
+inline constexpr bool is_map = requires(T const& t) {
+  typename T::key_compare;
+  { t.at(t.begin()->first) } -> std::same_as<typename T::mapped_type const&>;
+};
+template <class T>
+inline constexpr bool is_optional = requires(T const& t) {
+  { *t } -> std::same_as<typename T::value_type const&>;
+  { t.has_value() } -> std::same_as<bool>;
+};
+template <class T, class V>
+struct of_values;
+template <template <class...> class M, class K, class U, class... R, class V>
+struct of_values<M<K, U, R...>, V> {
+  using type = M<K, V>;
+};
+template <template <class...> class O, class U, class V>
+struct of_values<O<U>, V> {
+  using type = O<V>;
+};
+/// True for nodes whose number of members is known only at run time.
+template <class T>
+inline constexpr bool is_run_time_node = is_vector<T> || is_map<T> || is_optional<T>;
+template <class T>
+concept adapted_node = requires { &tree_members<T>::name; };
+
+struct any_member {
+  template <class T>
+  operator T() const;
+};
+inline constexpr std::size_t most_members = 16;
+template <class T, class... A>
+constexpr std::size_t member_count() {
+  if constexpr (sizeof...(A) <= most_members && requires { T{A{}..., any_member{}}; })
+    return member_count<T, A..., any_member>();
+  else return sizeof...(A);
+}
+/// Calls `f` with nine to sixteen members of an aggregate.
+template <std::size_t N, class T, class F>
+constexpr decltype(auto) with_many_members(T& t, F const& f) {
+  if constexpr (N == 9) {
+    auto& [a, b, c, d, e, g, h, i, j] = t;
+    return f(a, b, c, d, e, g, h, i, j);
+  } else if constexpr (N == 10) {
+    auto& [a, b, c, d, e, g, h, i, j, k] = t;
+    return f(a, b, c, d, e, g, h, i, j, k);
+  } else if constexpr (N == 11) {
+    auto& [a, b, c, d, e, g, h, i, j, k, l] = t;
+    return f(a, b, c, d, e, g, h, i, j, k, l);
+  } else if constexpr (N == 12) {
+    auto& [a, b, c, d, e, g, h, i, j, k, l, m] = t;
+    return f(a, b, c, d, e, g, h, i, j, k, l, m);
+  } else if constexpr (N == 13) {
+    auto& [a, b, c, d, e, g, h, i, j, k, l, m, n] = t;
+    return f(a, b, c, d, e, g, h, i, j, k, l, m, n);
+  } else if constexpr (N == 14) {
+    auto& [a, b, c, d, e, g, h, i, j, k, l, m, n, o] = t;
+    return f(a, b, c, d, e, g, h, i, j, k, l, m, n, o);
+  } else if constexpr (N == 15) {
+    auto& [a, b, c, d, e, g, h, i, j, k, l, m, n, o, p] = t;
+    return f(a, b, c, d, e, g, h, i, j, k, l, m, n, o, p);
+  } else {
+    auto& [a, b, c, d, e, g, h, i, j, k, l, m, n, o, p, q] = t;
+    return f(a, b, c, d, e, g, h, i, j, k, l, m, n, o, p, q);
+  }
+}
+/// Calls `f` with the members of an aggregate or of an adapted type.
+template <class T, class F>
+constexpr decltype(auto) with_members(T& t, F const& f) {
+  constexpr std::size_t n = adapted_node<std::remove_const_t<T>> ? 0 : member_count<std::remove_const_t<T>>();
+  if constexpr (n == 0) {
+    static_assert(adapted_node<std::remove_const_t<T>>, "varve: a tree node must be an aggregate, of one to sixteen "
+                                                        "members, or adapted (interop/hana.hpp)");
+    return tree_members<std::remove_const_t<T>>::with(t, f);
+  } else if constexpr (n == 1) {
+    auto& [a] = t;
+    return f(a);
+  } else if constexpr (n == 2) {
+    auto& [a, b] = t;
+    return f(a, b);
+  } else if constexpr (n == 3) {
+    auto& [a, b, c] = t;
+    return f(a, b, c);
+  } else if constexpr (n == 4) {
+    auto& [a, b, c, d] = t;
+    return f(a, b, c, d);
+  } else if constexpr (n == 5) {
+    auto& [a, b, c, d, e] = t;
+    return f(a, b, c, d, e);
+  } else if constexpr (n == 6) {
+    auto& [a, b, c, d, e, g] = t;
+    return f(a, b, c, d, e, g);
+  } else if constexpr (n == 7) {
+    auto& [a, b, c, d, e, g, h] = t;
+    return f(a, b, c, d, e, g, h);
+  } else if constexpr (n == 8) {
+    auto& [a, b, c, d, e, g, h, i] = t;
+    return f(a, b, c, d, e, g, h, i);
+  } else {
+    static_assert(n <= most_members, "varve: a tree node must be an aggregate of one to sixteen members");
+    return with_many_members<n>(t, f);
+  }
+}
+template <class T>
+constexpr auto members_of(T const& t) {
+  return with_members(t, [](auto const&... m) { return std::tuple<decltype(m)...>(m...); });
+}
+
+/// True for types of the standard library, of varve and of Boost, which are nodes only if this library declares them
+/// so.
+template <class T>
+inline constexpr bool is_of_a_library =
+    declared::in<T>("std::") || declared::in<T>("varve::") || declared::in<T>("boost::");
+template <class T>
+inline constexpr bool is_template = false;
+template <template <class...> class A, class... U>
+inline constexpr bool is_template<A<U...>> = true;
+template <class T>
+consteval bool is_plain_tree();
+/// True if `M` is, or contains, a value whose shape is known only at run time. With `any` every other value that is not
+/// an integer counts too.
+template <class M>
+consteval bool holds_values(bool any) {
+  if constexpr (requires(M const& m) { traits<M>::shape(m); })
+    return any ? !std::is_integral_v<M>
+               : std::is_same_v<std::remove_cvref_t<decltype(traits<M>::shape(std::declval<M const&>()))>, dims>;
+  else if constexpr (std::is_class_v<M> && requires { std::tuple_size<M>::value; })
+    return [any]<std::size_t... K>(std::index_sequence<K...>) {
+      return (holds_values<std::remove_cvref_t<std::tuple_element_t<K, M>>>(any) || ...);
+    }(std::make_index_sequence<std::tuple_size_v<M>>{});
+  else if constexpr (is_map<M>) return holds_values<typename M::mapped_type>(any);
+  else if constexpr (is_run_time_node<M>) return holds_values<typename M::value_type>(any);
+  else return is_plain_tree<M>();
+}
+/// True if an aggregate of a program contains tensors, or is a template with values as members, so that it can contain
+/// other values too.
+template <class T>
+consteval bool is_plain_tree() {
+  if constexpr (!std::is_class_v<T> || !std::is_aggregate_v<T> || std::is_empty_v<T>) return false;
+  else if constexpr (requires { traits<T>::level; }) return false;
+  else if constexpr (is_of_a_library<T>) return false;
+  else if constexpr (member_count<T>() < 1 || member_count<T>() > most_members) return false;
+  else
+    return []<class... M>(std::type_identity<std::tuple<M...>>) {
+      return (holds_values<std::remove_cvref_t<M>>(is_template<T>) || ...);
+    }(std::type_identity<decltype(members_of(std::declval<T const&>()))>{});
+}
+} // namespace detail
+
+/// True if `T` is a node of a tree of values; every other type is a leaf. Nodes are `std::tuple`, `std::pair`,
+/// `std::array`, `std::vector`, `std::map` and `std::optional`. Structs, tuples and maps of Boost.Hana are nodes with
+/// `interop/hana.hpp`.
+///
+/// An aggregate of a program with up to 16 members is a node if it contains tensors. It is also a node if it is a
+/// template of the type of its leaves, `template <class T> struct layer { T weight, bias; };`: such a type can hold
+/// static values as seen through transforms. Programs may declare that a type is a node, or not: `template <> inline
+/// constexpr bool varve::is_tree_node<layer> = true;`.
+template <class T>
+inline constexpr bool is_tree_node = detail::is_map<T> || detail::is_optional<T> || detail::is_plain_tree<T>();
+template <class... T>
+inline constexpr bool is_tree_node<std::tuple<T...>> = true;
+template <class A, class B>
+inline constexpr bool is_tree_node<std::pair<A, B>> = true;
+template <class T, std::size_t N>
+inline constexpr bool is_tree_node<std::array<T, N>> = true;
+template <class T>
+inline constexpr bool is_tree_node<std::vector<T>> = true;
+
+namespace detail {
+template <class T>
+concept tuple_node = is_tree_node<T> && requires { std::tuple_size<T>::value; };
+
+template <class T>
+constexpr auto element_list() {
+  if constexpr (is_map<T>) return std::type_identity<std::tuple<typename T::mapped_type>>{};
+  else if constexpr (is_run_time_node<T>) return std::type_identity<std::tuple<typename T::value_type>>{};
+  else if constexpr (tuple_node<T>)
+    return []<std::size_t... K>(std::index_sequence<K...>) {
+      return std::type_identity<std::tuple<std::remove_cvref_t<std::tuple_element_t<K, T>>...>>{};
+    }(std::make_index_sequence<std::tuple_size_v<T>>{});
+  else
+    return []<class... M>(std::type_identity<std::tuple<M...>>) {
+      return std::type_identity<std::tuple<std::remove_cvref_t<M>...>>{};
+    }(std::type_identity<decltype(members_of(std::declval<T const&>()))>{});
+}
+/// The types of the members of a node, as a tuple. For vectors, maps and optionals: their value type.
+template <class T>
+using elements_of = typename decltype(element_list<T>())::type;
+/// The type of the first leaf.
+template <class T>
+struct first_leaf {
+  using type = T;
+};
+template <class T>
+  requires is_tree_node<T>
+struct first_leaf<T> : first_leaf<std::tuple_element_t<0, elements_of<T>>> {};
+/// True if values of the second list of types can initialize members of the first. A number can initialize only a
+/// number.
+template <class E, class M>
+inline constexpr bool fits_member = false;
+template <class... E, class... M>
+  requires(sizeof...(E) == sizeof...(M))
+inline constexpr bool fits_member<std::tuple<E...>, std::tuple<M...>> =
+    ((std::is_same_v<E, M> || (std::is_arithmetic_v<E> == std::is_arithmetic_v<M> && std::is_constructible_v<E, M>)) &&
+     ...);
+template <class T, class... M>
+consteval bool holds_as_it_is() {
+  if constexpr (!fits_member<elements_of<T>, std::tuple<M...>>) return false;
+  else return requires(M const&... m) { T{m...}; };
+}
+/// The type of an aggregate with other leaves: `T` itself if the values fit, else its template with the new leaf type.
+template <class T, class... M>
+struct remade_aggregate {
+  using type = T;
+};
+template <template <class> class A, class U, class First, class... M>
+  requires(!holds_as_it_is<A<U>, First, M...>())
+struct remade_aggregate<A<U>, First, M...> {
+  using type = A<typename first_leaf<First>::type>;
+};
+template <class T, class... M>
+constexpr auto remade(M const&... m) {
+  if constexpr (adapted_node<T>) {
+    return tree_members<T>::make(m...);
+  } else {
+    using R = typename remade_aggregate<T, M...>::type;
+    constexpr bool fits = fits_member<elements_of<R>, std::tuple<M...>>;
+    static_assert(fits || (is_none<M> || ...),
+                  "varve: a struct of fixed types cannot hold values seen through transforms; make it a template "
+                  "of the type of its leaves: template <class T> struct layer { T weight, bias; };");
+    if constexpr (fits) return R{m...};
+    else if constexpr (std::is_default_constructible_v<T>) return T{}; // no more errors after the message
+    else return nth<0>(m...);
+  }
+}
+template <class T>
+constexpr auto remake(std::type_identity<T>) {
+  return std::tuple<>{};
+}
+template <class T, class First, class... R>
+constexpr auto remake(std::type_identity<T>, First const& first, R const&... r) {
+  if constexpr (requires { typename T::first_type; }) return std::pair<First, R...>(first, r...);
+  else if constexpr (requires { typename T::value_type; } && (std::is_same_v<First, R> && ...))
+    return std::array<First, 1 + sizeof...(R)>{first, r...};
+  else return std::tuple<First, R...>(first, r...);
+}
+} // namespace detail
+
+namespace detail {
+/// True if two numbers are equal. It has a name, so that compilers print both numbers when they are not.
+template <std::size_t A, std::size_t B>
+inline constexpr bool same_number = A == B;
+/// Refuses trees with another number of values than `T`, and with nodes where `T` has leaves or the reverse. Returns
+/// whether they fit.
+template <class T, class... R>
+consteval bool fits_tree() {
+  constexpr bool nodes =
+      ((is_tree_node<R> == is_tree_node<T>) && ...) &&
+      ((is_vector<R> == is_vector<T> && is_map<R> == is_map<T> && is_optional<R> == is_optional<T>) && ...);
+  static_assert(nodes,
+                "varve: of two trees, as of arguments and their tangents or of results and their cotangents, one "
+                "has a single value where the other has several");
+  if constexpr (nodes && tuple_node<T> && (tuple_node<R> && ...)) {
+    static_assert((same_number<std::tuple_size_v<T>, std::tuple_size_v<R>> && ...),
+                  "varve: of two trees, as of arguments and their tangents or of results and their cotangents, one has "
+                  "more values than the other");
+    return (same_number<std::tuple_size_v<T>, std::tuple_size_v<R>> && ...);
+  } else {
+    return nodes;
+  }
+}
+} // namespace detail
+
+/// Applies `f` to every leaf in order, together with the leaves at the same places of further trees of the same
+/// structure. Returns the tree of the results. Arrays stay arrays if all results have one type. Trees of different
+/// structure are refused, at compile time or with `shape_error`.
+template <class F, class T, class... R>
+constexpr auto tree_map(F const& f, T const& t, R const&... r) {
+  if constexpr (!detail::fits_tree<T, R...>()) {
+    return t; // no more instantiations after the message
+  } else if constexpr (detail::is_map<T>) {
+    typename detail::of_values<T, decltype(tree_map(f, t.begin()->second, r.begin()->second...))>::type out;
+    ((r.size() == t.size() ? void() : refuse::trees_differ_in_size(t.size(), r.size())), ...);
+    for (auto const& [key, v] : t) {
+      ((r.count(key) ? void() : refuse::trees_differ_in_size(t.size(), r.size() - 1)), ...);
+      out.emplace_hint(out.end(), key, tree_map(f, v, r.find(key)->second...));
+    }
+    return out;
+  } else if constexpr (detail::is_optional<T>) {
+    typename detail::of_values<T, decltype(tree_map(f, *t, *r...))>::type out;
+    ((r.has_value() == t.has_value() ? void() : refuse::trees_differ_in_size(t.has_value(), r.has_value())), ...);
+    if (t) out.emplace(tree_map(f, *t, *r...));
+    return out;
+  } else if constexpr (detail::is_vector<T>) {
+    std::vector<decltype(tree_map(f, t[0], r[0]...))> out;
+    ((r.size() == t.size() ? void() : refuse::trees_differ_in_size(t.size(), r.size())), ...);
+    for (std::size_t k = 0; k < t.size(); ++k) out.push_back(tree_map(f, t[k], r[k]...));
+    return out;
+  } else if constexpr (is_tree_node<T> && !detail::tuple_node<T>) {
+    auto const leaves = tree_map(f, detail::members_of(t), detail::members_of(r)...);
+    return std::apply([](auto const&... m) { return detail::remade<T>(m...); }, leaves);
+  } else if constexpr (is_tree_node<T>) {
+    return [&]<std::size_t... K>(std::index_sequence<K...>) {
+      auto at = [&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
+        return tree_map(f, std::get<I>(t), std::get<I>(r)...);
+      };
+      [[maybe_unused]] std::tuple<decltype(at(std::integral_constant<std::size_t, K>{}))...> const leaves{
+          at(std::integral_constant<std::size_t, K>{})...}; // braces, so that leaves are visited in order
+      return detail::remake(std::type_identity<T>{}, std::get<K>(leaves)...);
+    }(std::make_index_sequence<std::tuple_size_v<T>>{});
+  } else {
+    return f(t, r...);
+  }
+}
+
+namespace detail {
+/// Returns `f` called with the elements of a tuple. Unlike `std::apply` it adds few layers to a compiler's message.
+template <class F, class T, std::size_t... K>
+constexpr auto call_with(F const& f, T const& t, std::index_sequence<K...>) {
+  if constexpr (!requires { f(std::get<K>(t)...); }) {
+    static_assert(never<F>, "varve: the function cannot be called with these values: the parameters of the function "
+                            "must be auto (auto const&), not double, not array<double, 3>, no struct that is not const, "
+                            "and as many as arguments were given");
+    return 0;
+  } else {
+    using Y = decltype(f(std::get<K>(t)...));
+    // Parts of a value, such as `x.at(t)`, are returned as values.
+    if constexpr (requires { typename std::remove_cvref_t<Y>::as_result; })
+      return typename std::remove_cvref_t<Y>::as_result(f(std::get<K>(t)...));
+    else return f(std::get<K>(t)...);
+  }
+}
+template <class F, class T>
+constexpr auto call_with(F const& f, T const& t) {
+  return call_with(f, t, std::make_index_sequence<std::tuple_size_v<T>>{});
+}
+} // namespace detail
+
+/// Calls `f` on every leaf in order.
+template <class F, class T>
+constexpr void tree_for_each(F const& f, T const& t) {
+  if constexpr (detail::is_map<T>) {
+    for (auto const& e : t) tree_for_each(f, e.second);
+  } else if constexpr (detail::is_optional<T>) {
+    if (t) tree_for_each(f, *t);
+  } else if constexpr (detail::is_vector<T>) {
+    for (auto const& e : t) tree_for_each(f, e);
+  } else if constexpr (is_tree_node<T> && !detail::tuple_node<T>) {
+    detail::with_members(t, [&](auto const&... m) { (tree_for_each(f, m), ...); });
+  } else if constexpr (is_tree_node<T>) {
+    std::apply([&](auto const&... e) { (tree_for_each(f, e), ...); }, t);
+  } else {
+    f(t);
+  }
+}
+
+/// Returns references to all leaves in one flat tuple. A `std::vector`, map or optional contributes none.
+template <class T>
+constexpr auto tree_leaves(T const& t) {
+  if constexpr (detail::is_run_time_node<T>) return std::tuple<>(); // its number of leaves is known only at run time
+  else if constexpr (is_tree_node<T> && !detail::tuple_node<T>)
+    return detail::with_members(t, [](auto const&... m) { return std::tuple_cat(tree_leaves(m)...); });
+  else if constexpr (is_tree_node<T>)
+    return std::apply([](auto const&... e) { return std::tuple_cat(tree_leaves(e)...); }, t);
+  else return std::tuple<T const&>(t);
+}
+
+namespace detail {
+template <class T>
+consteval std::size_t leaf_count() {
+  static_assert(!is_run_time_node<T>, "varve: a std::vector, map or optional has no number of leaves that the compiler "
+                                      "knows; use std::array or std::tuple");
+  if constexpr (is_tree_node<T>)
+    return []<std::size_t... K>(std::index_sequence<K...>) {
+      return (leaf_count<std::tuple_element_t<K, elements_of<T>>>() + ... + std::size_t{0});
+    }(std::make_index_sequence<std::tuple_size_v<elements_of<T>>>{});
+  else return 1;
+}
+} // namespace detail
+
+/// Returns the tree of structure `T` whose leaves are the elements of a flat tuple from `First` on: the inverse of
+/// `tree_leaves`.
+template <class T, std::size_t First = 0, class L>
+constexpr auto tree_unflatten(L const& leaves) {
+  if constexpr (is_tree_node<T>) {
+    using E = detail::elements_of<T>;
+    return [&]<std::size_t... K>(std::index_sequence<K...>) {
+      constexpr auto before = []<std::size_t I>(std::integral_constant<std::size_t, I>) {
+        return []<std::size_t... J>(std::index_sequence<J...>) {
+          return (detail::leaf_count<std::tuple_element_t<J, E>>() + ... + First);
+        }(std::make_index_sequence<I>{});
+      };
+      if constexpr (detail::tuple_node<T>)
+        return detail::remake(
+            std::type_identity<T>{},
+            tree_unflatten<std::tuple_element_t<K, E>, before(std::integral_constant<std::size_t, K>{})>(leaves)...);
+      else
+        return detail::remade<T>(
+            tree_unflatten<std::tuple_element_t<K, E>, before(std::integral_constant<std::size_t, K>{})>(leaves)...);
+    }(std::make_index_sequence<std::tuple_size_v<E>>{});
+  } else {
+    return std::get<First>(leaves);
+  }
+}
+
+/// Applies `f(arg<k>, leaf)` to every leaf, where k is its position among them, and returns the tree of the results.
+template <class F, class T>
+constexpr auto tree_map_indexed(F const& f, T const& t) {
+  if constexpr (is_tree_node<T>) {
+    auto const leaves = tree_leaves(t);
+    return [&]<std::size_t... K>(std::index_sequence<K...>) {
+      return tree_unflatten<T>(std::make_tuple(f(arg_t<K>{}, std::get<K>(leaves))...));
+    }(std::make_index_sequence<detail::leaf_count<T>()>{});
+  } else {
+    return f(arg_t<0>{}, t);
+  }
+}
+
+} // namespace varve
+
 // ---- varve/interpreter/mode.hpp
 namespace varve {
 
 /// The base of user-written modes: `struct counting : dispatch_mode<counting> { auto process(auto op, auto const&...
 /// args) { ...; return op(args...); } };`. In `process`, `op(args...)` calls the operator below the mode, `op.name()`
-/// is its name, and `for_each_value(f, args...)` visits the operands. One `process` serves static values and tensors.
-/// `with(m, f, x...)` resolves it at compile time; `mode_guard on{m}` switches it on for this thread's tensors.
+/// is its name, and `for_each_value(f, args...)` visits the operands, or a result. One `process` serves static values
+/// and tensors. `with(m, f, x...)` resolves it at compile time; `mode_guard on{m}` switches it on for this thread's
+/// tensors.
 template <class Derived>
 struct dispatch_mode {};
 
@@ -16327,11 +16923,13 @@ struct mode_interpreter : Lv {
   }
 };
 
-/// Calls `f` on every operand of a call. Operands may be separate (static values) or boxed (tensors).
+/// Calls `f` on every value of a call: on its operands, or on its result. Values may be separate (static values), boxed
+/// (tensors), or a tree (the results of an operator with functions).
 template <class F, class... X>
 constexpr void for_each_value(F&& f, X const&... x) {
-  auto visit = [&](auto const& v) {
-    if constexpr (value<decltype(v)>) f(v);
+  auto visit = [&]<class V>(V const& v) {
+    if constexpr (value<V>) f(v);
+    else if constexpr (is_tree_node<V>) tree_for_each(f, v);
     else
       for (auto const& t : v) f(t);
   };
@@ -17118,6 +17716,7 @@ struct rules<as_strided_t> : rule::view {
 /// The transpose of `as_strided`: zeros of a shape, to which each element is added at its position in the region.
 template <>
 struct rules<as_strided_backward_t> : rule::linear {
+  static constexpr complex_rule of_complex = complex_rule::by_parts;
   static constexpr saved_values saved = saved_values::nothing();
   static constexpr auto schema = "(Tensor grad_output, int[] input_sizes, int[] stride, int storage_offset) -> Tensor";
   static constexpr attributes checked(attributes const& at, meta const* in) {
@@ -17905,445 +18504,6 @@ tensor write_at(vmap_interpreter<batch_level, N> const& in, boxed_op const& op, 
 }
 
 } // namespace varve::detail
-
-// ---- varve/core/tree.hpp
-#include <tuple>
-namespace varve {
-
-template <class V>
-struct traits;
-
-/// The adaptation of a type that is not an aggregate to a node of trees. `with(t, f)` calls `f` with references to its
-/// members, `make(m...)` returns the node with other members, and `name(k)` returns a member's name. `interop/hana.hpp`
-/// specializes it.
-template <class T>
-struct tree_members {};
-
-namespace detail {
-template <class T>
-inline constexpr bool is_vector = false;
-template <class T, class A>
-inline constexpr bool is_vector<std::vector<T, A>> = true;
-/// True for maps of unique, ordered keys; `is_optional` is true for optional values. Both recognize types by their
-/// members, so that `<map>` need not be included.
-template <class T>
-inline constexpr bool is_map = requires(T const& t) {
-  typename T::key_compare;
-  { t.at(t.begin()->first) } -> std::same_as<typename T::mapped_type const&>;
-};
-template <class T>
-inline constexpr bool is_optional = requires(T const& t) {
-  { *t } -> std::same_as<typename T::value_type const&>;
-  { t.has_value() } -> std::same_as<bool>;
-};
-template <class T, class V>
-struct of_values;
-template <template <class...> class M, class K, class U, class... R, class V>
-struct of_values<M<K, U, R...>, V> {
-  using type = M<K, V>;
-};
-template <template <class...> class O, class U, class V>
-struct of_values<O<U>, V> {
-  using type = O<V>;
-};
-/// True for nodes whose number of members is known only at run time.
-template <class T>
-inline constexpr bool is_run_time_node = is_vector<T> || is_map<T> || is_optional<T>;
-template <class T>
-concept adapted_node = requires { &tree_members<T>::name; };
-
-struct any_member {
-  template <class T>
-  operator T() const;
-};
-inline constexpr std::size_t most_members = 16;
-template <class T, class... A>
-constexpr std::size_t member_count() {
-  if constexpr (sizeof...(A) <= most_members && requires { T{A{}..., any_member{}}; })
-    return member_count<T, A..., any_member>();
-  else return sizeof...(A);
-}
-/// Calls `f` with nine to sixteen members of an aggregate.
-template <std::size_t N, class T, class F>
-constexpr decltype(auto) with_many_members(T& t, F const& f) {
-  if constexpr (N == 9) {
-    auto& [a, b, c, d, e, g, h, i, j] = t;
-    return f(a, b, c, d, e, g, h, i, j);
-  } else if constexpr (N == 10) {
-    auto& [a, b, c, d, e, g, h, i, j, k] = t;
-    return f(a, b, c, d, e, g, h, i, j, k);
-  } else if constexpr (N == 11) {
-    auto& [a, b, c, d, e, g, h, i, j, k, l] = t;
-    return f(a, b, c, d, e, g, h, i, j, k, l);
-  } else if constexpr (N == 12) {
-    auto& [a, b, c, d, e, g, h, i, j, k, l, m] = t;
-    return f(a, b, c, d, e, g, h, i, j, k, l, m);
-  } else if constexpr (N == 13) {
-    auto& [a, b, c, d, e, g, h, i, j, k, l, m, n] = t;
-    return f(a, b, c, d, e, g, h, i, j, k, l, m, n);
-  } else if constexpr (N == 14) {
-    auto& [a, b, c, d, e, g, h, i, j, k, l, m, n, o] = t;
-    return f(a, b, c, d, e, g, h, i, j, k, l, m, n, o);
-  } else if constexpr (N == 15) {
-    auto& [a, b, c, d, e, g, h, i, j, k, l, m, n, o, p] = t;
-    return f(a, b, c, d, e, g, h, i, j, k, l, m, n, o, p);
-  } else {
-    auto& [a, b, c, d, e, g, h, i, j, k, l, m, n, o, p, q] = t;
-    return f(a, b, c, d, e, g, h, i, j, k, l, m, n, o, p, q);
-  }
-}
-/// Calls `f` with the members of an aggregate or of an adapted type.
-template <class T, class F>
-constexpr decltype(auto) with_members(T& t, F const& f) {
-  constexpr std::size_t n = adapted_node<std::remove_const_t<T>> ? 0 : member_count<std::remove_const_t<T>>();
-  if constexpr (n == 0) {
-    static_assert(adapted_node<std::remove_const_t<T>>, "varve: a tree node must be an aggregate, of one to sixteen "
-                                                        "members, or adapted (interop/hana.hpp)");
-    return tree_members<std::remove_const_t<T>>::with(t, f);
-  } else if constexpr (n == 1) {
-    auto& [a] = t;
-    return f(a);
-  } else if constexpr (n == 2) {
-    auto& [a, b] = t;
-    return f(a, b);
-  } else if constexpr (n == 3) {
-    auto& [a, b, c] = t;
-    return f(a, b, c);
-  } else if constexpr (n == 4) {
-    auto& [a, b, c, d] = t;
-    return f(a, b, c, d);
-  } else if constexpr (n == 5) {
-    auto& [a, b, c, d, e] = t;
-    return f(a, b, c, d, e);
-  } else if constexpr (n == 6) {
-    auto& [a, b, c, d, e, g] = t;
-    return f(a, b, c, d, e, g);
-  } else if constexpr (n == 7) {
-    auto& [a, b, c, d, e, g, h] = t;
-    return f(a, b, c, d, e, g, h);
-  } else if constexpr (n == 8) {
-    auto& [a, b, c, d, e, g, h, i] = t;
-    return f(a, b, c, d, e, g, h, i);
-  } else {
-    static_assert(n <= most_members, "varve: a tree node must be an aggregate of one to sixteen members");
-    return with_many_members<n>(t, f);
-  }
-}
-template <class T>
-constexpr auto members_of(T const& t) {
-  return with_members(t, [](auto const&... m) { return std::tuple<decltype(m)...>(m...); });
-}
-
-/// True for types of the standard library, of varve and of Boost, which are nodes only if this library declares them
-/// so.
-template <class T>
-inline constexpr bool is_of_a_library =
-    declared::in<T>("std::") || declared::in<T>("varve::") || declared::in<T>("boost::");
-template <class T>
-inline constexpr bool is_template = false;
-template <template <class...> class A, class... U>
-inline constexpr bool is_template<A<U...>> = true;
-template <class T>
-consteval bool is_plain_tree();
-/// True if `M` is, or contains, a value whose shape is known only at run time. With `any` every other value that is not
-/// an integer counts too.
-template <class M>
-consteval bool holds_values(bool any) {
-  if constexpr (requires(M const& m) { traits<M>::shape(m); })
-    return any ? !std::is_integral_v<M>
-               : std::is_same_v<std::remove_cvref_t<decltype(traits<M>::shape(std::declval<M const&>()))>, dims>;
-  else if constexpr (std::is_class_v<M> && requires { std::tuple_size<M>::value; })
-    return [any]<std::size_t... K>(std::index_sequence<K...>) {
-      return (holds_values<std::remove_cvref_t<std::tuple_element_t<K, M>>>(any) || ...);
-    }(std::make_index_sequence<std::tuple_size_v<M>>{});
-  else if constexpr (is_map<M>) return holds_values<typename M::mapped_type>(any);
-  else if constexpr (is_run_time_node<M>) return holds_values<typename M::value_type>(any);
-  else return is_plain_tree<M>();
-}
-/// True if an aggregate of a program contains tensors, or is a template with values as members, so that it can contain
-/// other values too.
-template <class T>
-consteval bool is_plain_tree() {
-  if constexpr (!std::is_class_v<T> || !std::is_aggregate_v<T> || std::is_empty_v<T>) return false;
-  else if constexpr (requires { traits<T>::level; }) return false;
-  else if constexpr (is_of_a_library<T>) return false;
-  else if constexpr (member_count<T>() < 1 || member_count<T>() > most_members) return false;
-  else
-    return []<class... M>(std::type_identity<std::tuple<M...>>) {
-      return (holds_values<std::remove_cvref_t<M>>(is_template<T>) || ...);
-    }(std::type_identity<decltype(members_of(std::declval<T const&>()))>{});
-}
-} // namespace detail
-
-/// True if `T` is a node of a tree of values; every other type is a leaf. Nodes are `std::tuple`, `std::pair`,
-/// `std::array`, `std::vector`, `std::map` and `std::optional`. Structs, tuples and maps of Boost.Hana are nodes with
-/// `interop/hana.hpp`.
-///
-/// An aggregate of a program with up to 16 members is a node if it contains tensors. It is also a node if it is a
-/// template of the type of its leaves, `template <class T> struct layer { T weight, bias; };`: such a type can hold
-/// static values as seen through transforms. Programs may declare that a type is a node, or not: `template <> inline
-/// constexpr bool varve::is_tree_node<layer> = true;`.
-template <class T>
-inline constexpr bool is_tree_node = detail::is_map<T> || detail::is_optional<T> || detail::is_plain_tree<T>();
-template <class... T>
-inline constexpr bool is_tree_node<std::tuple<T...>> = true;
-template <class A, class B>
-inline constexpr bool is_tree_node<std::pair<A, B>> = true;
-template <class T, std::size_t N>
-inline constexpr bool is_tree_node<std::array<T, N>> = true;
-template <class T>
-inline constexpr bool is_tree_node<std::vector<T>> = true;
-
-namespace detail {
-template <class T>
-concept tuple_node = is_tree_node<T> && requires { std::tuple_size<T>::value; };
-
-template <class T>
-constexpr auto element_list() {
-  if constexpr (is_map<T>) return std::type_identity<std::tuple<typename T::mapped_type>>{};
-  else if constexpr (is_run_time_node<T>) return std::type_identity<std::tuple<typename T::value_type>>{};
-  else if constexpr (tuple_node<T>)
-    return []<std::size_t... K>(std::index_sequence<K...>) {
-      return std::type_identity<std::tuple<std::remove_cvref_t<std::tuple_element_t<K, T>>...>>{};
-    }(std::make_index_sequence<std::tuple_size_v<T>>{});
-  else
-    return []<class... M>(std::type_identity<std::tuple<M...>>) {
-      return std::type_identity<std::tuple<std::remove_cvref_t<M>...>>{};
-    }(std::type_identity<decltype(members_of(std::declval<T const&>()))>{});
-}
-/// The types of the members of a node, as a tuple. For vectors, maps and optionals: their value type.
-template <class T>
-using elements_of = typename decltype(element_list<T>())::type;
-/// The type of the first leaf.
-template <class T>
-struct first_leaf {
-  using type = T;
-};
-template <class T>
-  requires is_tree_node<T>
-struct first_leaf<T> : first_leaf<std::tuple_element_t<0, elements_of<T>>> {};
-/// True if values of the second list of types can initialize members of the first. A number can initialize only a
-/// number.
-template <class E, class M>
-inline constexpr bool fits_member = false;
-template <class... E, class... M>
-  requires(sizeof...(E) == sizeof...(M))
-inline constexpr bool fits_member<std::tuple<E...>, std::tuple<M...>> =
-    ((std::is_same_v<E, M> || (std::is_arithmetic_v<E> == std::is_arithmetic_v<M> && std::is_constructible_v<E, M>)) &&
-     ...);
-template <class T, class... M>
-consteval bool holds_as_it_is() {
-  if constexpr (!fits_member<elements_of<T>, std::tuple<M...>>) return false;
-  else return requires(M const&... m) { T{m...}; };
-}
-/// The type of an aggregate with other leaves: `T` itself if the values fit, else its template with the new leaf type.
-template <class T, class... M>
-struct remade_aggregate {
-  using type = T;
-};
-template <template <class> class A, class U, class First, class... M>
-  requires(!holds_as_it_is<A<U>, First, M...>())
-struct remade_aggregate<A<U>, First, M...> {
-  using type = A<typename first_leaf<First>::type>;
-};
-template <class T, class... M>
-constexpr auto remade(M const&... m) {
-  if constexpr (adapted_node<T>) {
-    return tree_members<T>::make(m...);
-  } else {
-    using R = typename remade_aggregate<T, M...>::type;
-    constexpr bool fits = fits_member<elements_of<R>, std::tuple<M...>>;
-    static_assert(fits || (is_none<M> || ...),
-                  "varve: a struct of fixed types cannot hold values seen through transforms; make it a template "
-                  "of the type of its leaves: template <class T> struct layer { T weight, bias; };");
-    if constexpr (fits) return R{m...};
-    else if constexpr (std::is_default_constructible_v<T>) return T{}; // no more errors after the message
-    else return nth<0>(m...);
-  }
-}
-template <class T>
-constexpr auto remake(std::type_identity<T>) {
-  return std::tuple<>{};
-}
-template <class T, class First, class... R>
-constexpr auto remake(std::type_identity<T>, First const& first, R const&... r) {
-  if constexpr (requires { typename T::first_type; }) return std::pair<First, R...>(first, r...);
-  else if constexpr (requires { typename T::value_type; } && (std::is_same_v<First, R> && ...))
-    return std::array<First, 1 + sizeof...(R)>{first, r...};
-  else return std::tuple<First, R...>(first, r...);
-}
-} // namespace detail
-
-namespace detail {
-/// True if two numbers are equal. It has a name, so that compilers print both numbers when they are not.
-template <std::size_t A, std::size_t B>
-inline constexpr bool same_number = A == B;
-/// Refuses trees with another number of values than `T`, and with nodes where `T` has leaves or the reverse. Returns
-/// whether they fit.
-template <class T, class... R>
-consteval bool fits_tree() {
-  constexpr bool nodes =
-      ((is_tree_node<R> == is_tree_node<T>) && ...) &&
-      ((is_vector<R> == is_vector<T> && is_map<R> == is_map<T> && is_optional<R> == is_optional<T>) && ...);
-  static_assert(nodes,
-                "varve: of two trees, as of arguments and their tangents or of results and their cotangents, one "
-                "has a single value where the other has several");
-  if constexpr (nodes && tuple_node<T> && (tuple_node<R> && ...)) {
-    static_assert((same_number<std::tuple_size_v<T>, std::tuple_size_v<R>> && ...),
-                  "varve: of two trees, as of arguments and their tangents or of results and their cotangents, one has "
-                  "more values than the other");
-    return (same_number<std::tuple_size_v<T>, std::tuple_size_v<R>> && ...);
-  } else {
-    return nodes;
-  }
-}
-} // namespace detail
-
-/// Applies `f` to every leaf in order, together with the leaves at the same places of further trees of the same
-/// structure. Returns the tree of the results. Arrays stay arrays if all results have one type. Trees of different
-/// structure are refused, at compile time or with `shape_error`.
-template <class F, class T, class... R>
-constexpr auto tree_map(F const& f, T const& t, R const&... r) {
-  if constexpr (!detail::fits_tree<T, R...>()) {
-    return t; // no more instantiations after the message
-  } else if constexpr (detail::is_map<T>) {
-    typename detail::of_values<T, decltype(tree_map(f, t.begin()->second, r.begin()->second...))>::type out;
-    ((r.size() == t.size() ? void() : refuse::trees_differ_in_size(t.size(), r.size())), ...);
-    for (auto const& [key, v] : t) {
-      ((r.count(key) ? void() : refuse::trees_differ_in_size(t.size(), r.size() - 1)), ...);
-      out.emplace_hint(out.end(), key, tree_map(f, v, r.find(key)->second...));
-    }
-    return out;
-  } else if constexpr (detail::is_optional<T>) {
-    typename detail::of_values<T, decltype(tree_map(f, *t, *r...))>::type out;
-    ((r.has_value() == t.has_value() ? void() : refuse::trees_differ_in_size(t.has_value(), r.has_value())), ...);
-    if (t) out.emplace(tree_map(f, *t, *r...));
-    return out;
-  } else if constexpr (detail::is_vector<T>) {
-    std::vector<decltype(tree_map(f, t[0], r[0]...))> out;
-    ((r.size() == t.size() ? void() : refuse::trees_differ_in_size(t.size(), r.size())), ...);
-    for (std::size_t k = 0; k < t.size(); ++k) out.push_back(tree_map(f, t[k], r[k]...));
-    return out;
-  } else if constexpr (is_tree_node<T> && !detail::tuple_node<T>) {
-    auto const leaves = tree_map(f, detail::members_of(t), detail::members_of(r)...);
-    return std::apply([](auto const&... m) { return detail::remade<T>(m...); }, leaves);
-  } else if constexpr (is_tree_node<T>) {
-    return [&]<std::size_t... K>(std::index_sequence<K...>) {
-      auto at = [&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
-        return tree_map(f, std::get<I>(t), std::get<I>(r)...);
-      };
-      [[maybe_unused]] std::tuple<decltype(at(std::integral_constant<std::size_t, K>{}))...> const leaves{
-          at(std::integral_constant<std::size_t, K>{})...}; // braces, so that leaves are visited in order
-      return detail::remake(std::type_identity<T>{}, std::get<K>(leaves)...);
-    }(std::make_index_sequence<std::tuple_size_v<T>>{});
-  } else {
-    return f(t, r...);
-  }
-}
-
-namespace detail {
-/// Returns `f` called with the elements of a tuple. Unlike `std::apply` it adds few layers to a compiler's message.
-template <class F, class T, std::size_t... K>
-constexpr auto call_with(F const& f, T const& t, std::index_sequence<K...>) {
-  if constexpr (!requires { f(std::get<K>(t)...); }) {
-    static_assert(never<F>, "varve: the function cannot be called with these values: the parameters of the function "
-                            "must be auto, not double or float, and as many as arguments were given");
-    return 0;
-  } else {
-    using Y = decltype(f(std::get<K>(t)...));
-    // Parts of a value, such as `x.at(t)`, are returned as values.
-    if constexpr (requires { typename std::remove_cvref_t<Y>::as_result; })
-      return typename std::remove_cvref_t<Y>::as_result(f(std::get<K>(t)...));
-    else return f(std::get<K>(t)...);
-  }
-}
-template <class F, class T>
-constexpr auto call_with(F const& f, T const& t) {
-  return call_with(f, t, std::make_index_sequence<std::tuple_size_v<T>>{});
-}
-} // namespace detail
-
-/// Calls `f` on every leaf in order.
-template <class F, class T>
-constexpr void tree_for_each(F const& f, T const& t) {
-  if constexpr (detail::is_map<T>) {
-    for (auto const& e : t) tree_for_each(f, e.second);
-  } else if constexpr (detail::is_optional<T>) {
-    if (t) tree_for_each(f, *t);
-  } else if constexpr (detail::is_vector<T>) {
-    for (auto const& e : t) tree_for_each(f, e);
-  } else if constexpr (is_tree_node<T> && !detail::tuple_node<T>) {
-    detail::with_members(t, [&](auto const&... m) { (tree_for_each(f, m), ...); });
-  } else if constexpr (is_tree_node<T>) {
-    std::apply([&](auto const&... e) { (tree_for_each(f, e), ...); }, t);
-  } else {
-    f(t);
-  }
-}
-
-/// Returns references to all leaves in one flat tuple. A `std::vector`, map or optional contributes none.
-template <class T>
-constexpr auto tree_leaves(T const& t) {
-  if constexpr (detail::is_run_time_node<T>) return std::tuple<>(); // its number of leaves is known only at run time
-  else if constexpr (is_tree_node<T> && !detail::tuple_node<T>)
-    return detail::with_members(t, [](auto const&... m) { return std::tuple_cat(tree_leaves(m)...); });
-  else if constexpr (is_tree_node<T>)
-    return std::apply([](auto const&... e) { return std::tuple_cat(tree_leaves(e)...); }, t);
-  else return std::tuple<T const&>(t);
-}
-
-namespace detail {
-template <class T>
-consteval std::size_t leaf_count() {
-  static_assert(!is_run_time_node<T>, "varve: a std::vector, map or optional has no number of leaves that the compiler "
-                                      "knows; use std::array or std::tuple");
-  if constexpr (is_tree_node<T>)
-    return []<std::size_t... K>(std::index_sequence<K...>) {
-      return (leaf_count<std::tuple_element_t<K, elements_of<T>>>() + ... + std::size_t{0});
-    }(std::make_index_sequence<std::tuple_size_v<elements_of<T>>>{});
-  else return 1;
-}
-} // namespace detail
-
-/// Returns the tree of structure `T` whose leaves are the elements of a flat tuple from `First` on: the inverse of
-/// `tree_leaves`.
-template <class T, std::size_t First = 0, class L>
-constexpr auto tree_unflatten(L const& leaves) {
-  if constexpr (is_tree_node<T>) {
-    using E = detail::elements_of<T>;
-    return [&]<std::size_t... K>(std::index_sequence<K...>) {
-      constexpr auto before = []<std::size_t I>(std::integral_constant<std::size_t, I>) {
-        return []<std::size_t... J>(std::index_sequence<J...>) {
-          return (detail::leaf_count<std::tuple_element_t<J, E>>() + ... + First);
-        }(std::make_index_sequence<I>{});
-      };
-      if constexpr (detail::tuple_node<T>)
-        return detail::remake(
-            std::type_identity<T>{},
-            tree_unflatten<std::tuple_element_t<K, E>, before(std::integral_constant<std::size_t, K>{})>(leaves)...);
-      else
-        return detail::remade<T>(
-            tree_unflatten<std::tuple_element_t<K, E>, before(std::integral_constant<std::size_t, K>{})>(leaves)...);
-    }(std::make_index_sequence<std::tuple_size_v<E>>{});
-  } else {
-    return std::get<First>(leaves);
-  }
-}
-
-/// Applies `f(arg<k>, leaf)` to every leaf, where k is its position among them, and returns the tree of the results.
-template <class F, class T>
-constexpr auto tree_map_indexed(F const& f, T const& t) {
-  if constexpr (is_tree_node<T>) {
-    auto const leaves = tree_leaves(t);
-    return [&]<std::size_t... K>(std::index_sequence<K...>) {
-      return tree_unflatten<T>(std::make_tuple(f(arg_t<K>{}, std::get<K>(leaves))...));
-    }(std::make_index_sequence<detail::leaf_count<T>()>{});
-  } else {
-    return f(arg_t<0>{}, t);
-  }
-}
-
-} // namespace varve
 
 // ---- varve/interpreter/tower.hpp
 /// @file
@@ -20756,6 +20916,10 @@ public:
   constexpr index_t least_sample() const { return root_->least_sample_; }
   constexpr void sizes_are_samples(index_t least) { root_->least_sample_ = least; }
 
+  /// True if traced values decide branches of C++, all as false, to find out that nothing else cannot be traced.
+  constexpr bool follows_branches() const { return root_->follows_branches_; }
+  constexpr void follow_branches() { root_->follows_branches_ = true; }
+
   /// The builder of the function that is being traced.
   constexpr graph_builder& current() { return *root_->current_; }
 
@@ -20931,7 +21095,8 @@ private:
     inputs_first();
   }
 
-  index_t least_sample_ = 0; // set in the root only
+  index_t least_sample_ = 0;      // set in the root only
+  bool follows_branches_ = false; // set in the root only
   int inputs_ = 0, several_ = 1, scaffolds_ = 0, texts_ = 0;
   graph inner_; // finished inner functions; their regions are numbered as in the finished graph
   list<node> nodes_;
@@ -20982,11 +21147,40 @@ constexpr array<T, N, N> eye() {
 // ---- varve/op/create.hpp
 namespace varve {
 
+namespace detail {
+/// What may follow the first of several sizes that are arguments of their own: further ones, then perhaps a dtype, as
+/// in `zeros(3, 4, dtype::float64)`.
+template <class... A>
+consteval bool are_listed_sizes() {
+  bool const is_size[] = {one_size<A>..., false}, is_dtype[] = {std::is_same_v<A, dtype>..., false};
+  std::size_t k = 0;
+  while (is_size[k]) ++k;
+  return k > 0 && (k == sizeof...(A) || (k + 1 == sizeof...(A) && is_dtype[k]));
+}
+template <class... A>
+concept listed_sizes = are_listed_sizes<A...>();
+struct sizes_and_dtype {
+  dims sizes;
+  dtype type = get_default_dtype();
+  template <class... A>
+  explicit sizes_and_dtype(A... a) {
+    (take(a), ...);
+  }
+
+private:
+  void take(extent n) { sizes.push_back(n); }
+  void take(dtype t) { type = t; }
+};
+} // namespace detail
+
 /// A tensor with uninitialized memory. Attributes {shape, {dtype}}.
 inline constexpr struct empty_t {
   static constexpr auto op_name = "empty";
   template <class = void>
   tensor operator()(dims const& sizes, dtype type = get_default_dtype()) const;
+  template <class = void, detail::one_size N, class... A>
+    requires detail::listed_sizes<A...>
+  tensor operator()(N n, A... more) const;
 } empty{};
 /// A tensor filled with a number, which is an operand. Attributes {shape, {dtype}}.
 inline constexpr struct full_t {
@@ -21136,6 +21330,12 @@ template <class>
 tensor empty_t::operator()(dims const& sizes, dtype type) const {
   return detail::create(bind<empty_t>(sizes, dims{static_cast<index_t>(type)}));
 }
+template <class, detail::one_size N, class... A>
+  requires detail::listed_sizes<A...>
+tensor empty_t::operator()(N n, A... more) const {
+  detail::sizes_and_dtype const all(n, more...);
+  return (*this)(all.sizes, all.type);
+}
 /// Returns a tensor filled with a number (`torch.full`). The dtype follows the number: the default dtype, int64 or
 /// bool.
 template <number N>
@@ -21146,15 +21346,28 @@ tensor full(dims const& sizes, N v,
   detail::require_element("full", v, type);
   return detail::create(bind<full_t>(sizes, dims{static_cast<index_t>(type)}), v);
 }
-/// Returns a tensor of zeros. (These functions are templates only so that unused ones cost nothing.)
+/// Returns a tensor of zeros: `zeros({3, 4})`, `zeros(3, 4)`. (These functions are templates only so that unused ones
+/// cost nothing.)
 template <class = void>
 tensor zeros(dims const& sizes, dtype type = get_default_dtype()) {
   return full(sizes, 0, type);
 }
-/// Returns a tensor of ones.
+template <class = void, detail::one_size N, class... A>
+  requires detail::listed_sizes<A...>
+tensor zeros(N n, A... more) {
+  detail::sizes_and_dtype const all(n, more...);
+  return full(all.sizes, 0, all.type);
+}
+/// Returns a tensor of ones: `ones({3, 4})`, `ones(3, 4)`.
 template <class = void>
 tensor ones(dims const& sizes, dtype type = get_default_dtype()) {
   return full(sizes, 1, type);
+}
+template <class = void, detail::one_size N, class... A>
+  requires detail::listed_sizes<A...>
+tensor ones(N n, A... more) {
+  detail::sizes_and_dtype const all(n, more...);
+  return full(all.sizes, 1, all.type);
 }
 /// Returns 0, 1, ..., n - 1.
 template <class = void>
@@ -21438,8 +21651,12 @@ struct proxy : math::functions {
   constexpr operator T() const {
     return detail::refuse_double<dependent<proxy, T>>();
   }
+  template <class T = double>
+  constexpr proxy item() const {
+    return detail::refuse_item<T>(), *this;
+  }
   constexpr explicit operator bool() const {
-    if (id >= -1)
+    if (!(builder && builder->follows_branches()))
       a_traced_value_cannot_steer_cpp_control_flow_use_where_cond_or_while_loop(); // varve: no if on a traced value
     return false;
   }
@@ -23626,7 +23843,7 @@ struct rules<local_scalar_t> {
   }
   static constexpr meta shape(attributes const&, meta const* in, int) {
     if (is_floating(in[0].type)) refuse::dtype_is_not_supported("item (an integer expected):", name(in[0].type));
-    if (!(numel(in[0].sizes) == 1)) refuse::argument_is_invalid("item", "the tensor must have exactly one element");
+    if (!(numel(in[0].sizes) == 1)) refuse::item_of_other_than_one_element(in[0].sizes);
     return {dtype::int64, {}};
   }
   template <class R, class T>
@@ -23902,7 +24119,7 @@ boxed_args run_region(graph const& g, int r, boxed_args const& in, std::shared_p
           !count.is_number() && nd.out.type == dtype::int64
               ? scalar_tensor<T>(count)
               : on_dtype(nd.out.type, "graph", [&]<class E>() { return T::from_number(static_cast<E>(count)); }));
-    } else if (nd.op->own && std::strcmp(nd.op->name, "getitem") == 0) {
+    } else if (nd.op->own && nd.op->planned_as == operator_class::getitem) {
       at(n).push_back(at(g.edges[static_cast<std::size_t>(nd.first)])[static_cast<int>(nd.at[0][0])]);
     } else {
       op_table const* table = table_of(*nd.op);
@@ -25149,6 +25366,12 @@ struct rules<randn_t> : detail::factory {
 template <class = void>
 tensor randn(dims const& sizes, dtype type = get_default_dtype()) {
   return detail::create(bind<randn_t>(sizes, dims{static_cast<index_t>(type)}));
+}
+template <class = void, detail::one_size N, class... A>
+  requires detail::listed_sizes<A...>
+tensor randn(N n, A... more) {
+  detail::sizes_and_dtype const all(n, more...);
+  return randn(all.sizes, all.type);
 }
 /// Returns a static array of standard normal numbers and advances the generator. The same seed yields the same numbers
 /// as `manual_seed` with the tensor form.
@@ -27632,7 +27855,7 @@ template <dim_name Name>
 inline constexpr index_t dim = symbol(Name.text);
 
 /// The dtype and shape of an argument to trace with: `spec<float, 8, 3>`, `spec<float>` for a scalar, `spec<float,
-/// dim<"n">>` with a symbolic size.
+/// dim<"n">>` with a symbolic size. `spec` is an object; its type is `spec_t<float, 8, 3>`.
 template <class T, index_t... D>
 struct spec_t {
   static constexpr bool fixed = (!is_symbol(D) && ...); // all sizes are numbers
@@ -27665,6 +27888,14 @@ constexpr graph trace_sample(F const& f, loop::symbol_names const& names, int po
   graph_builder b;
   b.sizes_are_samples(loop::least_sample(point));
   return trace_graph_into(b, f, meta{m.type, names.sampled(m.sizes, point), m.number}...);
+}
+
+/// Traces a function to find out whether it can be traced (`fuse`), or could be if branches were no obstacle.
+template <bool Branches, class F, class... M>
+constexpr graph trace_trial(F const& f, M const&... m) {
+  graph_builder b;
+  if (Branches) b.follow_branches();
+  return trace_graph_into(b, f, m...);
 }
 
 namespace detail {
@@ -41269,6 +41500,14 @@ template <class R, class Result>
 inline constexpr bool can_take =
     std::is_same_v<std::remove_const_t<decltype(target_of<R>())>, std::type_identity<Result>>;
 
+template <class T>
+inline constexpr bool is_tuple_of_targets = false;
+template <class... T>
+inline constexpr bool is_tuple_of_targets<std::tuple<T...>> = true;
+/// A tuple whose elements `into` writes. Elements that are no references are written if the tuple is a variable.
+template <class R>
+concept tuple_of_targets = is_tuple_of_targets<std::remove_cvref_t<R>>;
+
 /// The graph of `F` for arguments `A...`, computed by its call operator, for `compiled`.
 template <class F, class... A>
 struct traced {
@@ -41276,6 +41515,49 @@ struct traced {
     return trace_graph(F{}, meta_of<A>...);
   } // `trace_graph` is found by argument-dependent lookup: the tracer is above this layer
 };
+
+/// A trial trace. It is short beside the plan of a program.
+template <class F, bool Branches, class... A>
+struct trial_trace {
+  static constexpr bool compute() {
+    graph const g = trace_trial<Branches>(F{}, meta_of<A>...);
+    return g.results.empty();
+  }
+};
+/// The function that a gradient differentiates; other functions themselves.
+template <class F>
+struct undifferentiated {
+  using type = F;
+};
+template <class F>
+  requires requires { typename F::differentiated; }
+struct undifferentiated<F> : undifferentiated<typename F::differentiated> {};
+/// True if the compiler can trace `F` for arguments `A...`. Otherwise reports why, before a program is planned, where
+/// messages are short. A call on static values, which is never made, names operands that do not fit, and the line of
+/// the user.
+template <class F, class... A>
+constexpr bool accept_function() {
+  if constexpr (evaluates<trial_trace<F, false, A...>>) return true;
+  else {
+    using plain = typename undifferentiated<F>::type;
+    [[maybe_unused]] constexpr bool reported = std::is_invocable_v<plain const&, A const&...>;
+    if constexpr (evaluates<trial_trace<F, true, A...>>) {
+      static_assert(never<F>,
+                    "varve: fuse: a traced value cannot steer C++ control flow: there is no if on what only a "
+                    "run tells; use where, cond or while_loop");
+      static_assert((traced<plain, A...>{}(), true)); // the compiler names the line
+    } else if constexpr (evaluates<trial_trace<plain, false, A...>>) {
+      static_assert((traced<F, A...>{}(), true),
+                    "varve: fuse: this function cannot be traced, for the reason named below"); // and names it
+    } else {
+      static_assert(never<F>, "varve: fuse: this function cannot be traced. If no reason is named above, trace(f, "
+                              "spec<...>...) names it; at a limit write long loops as scan, or pass "
+                              "-fconstexpr-steps=1000000000 (clang) or -fconstexpr-ops-limit=1000000000 "
+                              "-fconstexpr-loop-limit=10000000 (g++)");
+    }
+    return false;
+  }
+}
 
 /// The type of the `K`-th result of a program.
 template <class P, int K>
@@ -41329,11 +41611,13 @@ struct writer {
   template <class... A>
   VARVE_WHOLE void operator()(A const&... a) const {
     if constexpr (execution<How> && std::is_empty_v<F> && accept_arguments<A...>()) {
-      using P = program_for<How, F, argument<A>...>;
-      if constexpr (sizeof(P) && requires { P::value; }) {
-        static_assert(P::value.used.results == sizeof...(R),
-                      "varve: fuse: into(...) needs as many values as the function has results");
-        write<P>(std::index_sequence_for<R...>{}, a...);
+      if constexpr (accept_function<F, argument<A>...>()) {
+        using P = program_for<How, F, argument<A>...>;
+        if constexpr (sizeof(P) && requires { P::value; }) {
+          static_assert(P::value.used.results == sizeof...(R),
+                        "varve: fuse: into(...) needs as many values as the function has results");
+          write<P>(std::index_sequence_for<R...>{}, a...);
+        }
       }
     }
   }
@@ -41343,7 +41627,7 @@ private:
   VARVE_PART void write(std::index_sequence<K...>, A const&... a) const {
     static_assert((can_take<R, typename result_type_of<P, static_cast<int>(K)>::result> && ...),
                   "varve: fuse: into(...) needs variables, or tensor_ref, of the shapes and element types of the "
-                  "function's results");
+                  "function's results: into(a, b) or into(std::tie(a, b))");
     P::template run<sizeof...(A), sizeof...(R)>({{data_of(a)...}, {data_of(std::get<K>(out))...}, nullptr});
   }
 };
@@ -41371,10 +41655,12 @@ struct fused {
   VARVE_WHOLE auto operator()(A const&... a) const {
     if constexpr (loop::execution<How> && std::is_empty_v<F> &&
                   loop::accept_arguments<A...>()) { // after a failed assertion nothing more is instantiated
-      using P = program<A...>;
-      if constexpr (sizeof(P) && requires { P::value; })
-        return loop::result_pack<P, std::make_index_sequence<P::value.used.results>>::call(a...);
-      else return nth<0>(a...);
+      if constexpr (loop::accept_function<F, loop::argument<A>...>()) {
+        using P = program<A...>;
+        if constexpr (sizeof(P) && requires { P::value; })
+          return loop::result_pack<P, std::make_index_sequence<P::value.used.results>>::call(a...);
+        else return nth<0>(a...);
+      } else return nth<0>(a...);
     } else if constexpr (sizeof...(A) > 0) {
       return nth<0>(a...); // gives the result a type, so that its uses cause no further error messages
     }
@@ -41384,6 +41670,11 @@ struct fused {
   template <class... R>
   constexpr loop::writer<F, How, R...> into(R&&... r) const {
     return {{static_cast<R&&>(r)...}};
+  }
+  /// Writes results to the elements of a tuple: `f.into(std::tie(a, b))(x...)`.
+  template <loop::tuple_of_targets R>
+  constexpr auto into(R&& r) const {
+    return std::apply([this](auto&&... one) { return into(static_cast<decltype(one)>(one)...); }, static_cast<R&&>(r));
   }
 };
 
@@ -41660,19 +41951,8 @@ struct fused_for {
   auto operator()(X const&... x) const {
     static_assert(sizeof...(X) == sizeof...(S), "varve: fuse: the call must have as many arguments as there are specs");
     if constexpr (loop::execution<How> && std::is_empty_v<F> && sizeof...(X) == sizeof...(S)) {
-      loop::checked_arguments<std::make_integer_sequence<int, sizeof...(S)>, S...> const in(x...);
-      return [&]<std::size_t... K>(std::index_sequence<K...>) {
-        auto made = [](meta const& m) { return tensor::empty(m.sizes, m.type); };
-        if constexpr (sizeof...(K) == 1) {
-          tensor r = made(program::value.results[0]);
-          loop::run_checked<program>(in.all, r.raw());
-          return r;
-        } else {
-          tensor r[] = {made(program::value.results[K])...};
-          loop::run_checked<program>(in.all, r[K].raw()...);
-          return std::tuple{static_cast<tensor&&>(r[K])...};
-        }
-      }(std::make_index_sequence<program::value.used.results>{});
+      if constexpr (loop::accept_function<F, loop::declared<S>...>()) return run(x...);
+      else return nth<0>(x...); // gives the result a type, so that its uses cause no further error messages
     }
   }
   /// Writes the results to tensors: `f.into(r...)(x...)`. Their dtypes and shapes are checked as those of arguments.
@@ -41681,9 +41961,34 @@ struct fused_for {
   template <class... R>
     requires(std::is_same_v<std::remove_cvref_t<R>, tensor> && ...)
   auto into(R&&... r) const {
-    static_assert(program::value.used.results == sizeof...(R),
-                  "varve: fuse: into(...) needs as many tensors as the function has results");
-    return loop::tensor_writer<program, std::tuple<S...>, R...>{{static_cast<R&&>(r)...}};
+    if constexpr (loop::accept_function<F, loop::declared<S>...>()) {
+      static_assert(program::value.used.results == sizeof...(R),
+                    "varve: fuse: into(...) needs as many tensors as the function has results");
+      return loop::tensor_writer<program, std::tuple<S...>, R...>{{static_cast<R&&>(r)...}};
+    }
+  }
+  /// Writes the results to the tensors of a tuple: `f.into(std::tuple{a, b})(x...)`.
+  template <loop::tuple_of_targets R>
+  auto into(R&& r) const {
+    return std::apply([this](auto&&... one) { return into(static_cast<decltype(one)>(one)...); }, static_cast<R&&>(r));
+  }
+
+private:
+  template <class... X>
+  static auto run(X const&... x) {
+    loop::checked_arguments<std::make_integer_sequence<int, sizeof...(S)>, S...> const in(x...);
+    return [&]<std::size_t... K>(std::index_sequence<K...>) {
+      auto made = [](meta const& m) { return tensor::empty(m.sizes, m.type); };
+      if constexpr (sizeof...(K) == 1) {
+        tensor r = made(program::value.results[0]);
+        loop::run_checked<program>(in.all, r.raw());
+        return r;
+      } else {
+        tensor r[] = {made(program::value.results[K])...};
+        loop::run_checked<program>(in.all, r[K].raw()...);
+        return std::tuple{static_cast<tensor&&>(r[K])...};
+      }
+    }(std::make_index_sequence<program::value.used.results>{});
   }
 };
 
@@ -42563,9 +42868,11 @@ public:
     if constexpr ((std::is_same_v<A, tensor> && ...)) return compiled_function<F>::operator()(a...);
     else if constexpr ((std::is_same_v<std::remove_cvref_t<decltype(detail::viewed(a))>, tensor> && ...))
       return compiled_function<F>::operator()(detail::viewed(a)...); // memory with `dyn` extents
-    else
+    else {
       static_assert(never<A...>, "varve: fuse: the function must capture nothing, but for calls on tensors alone; pass "
                                  "the values as arguments, or compile(f)");
+      return nth<0>(a...); // gives the result a type, so that its uses cause no further error messages
+    }
   }
   template <class... R>
   compiled_function<F> const& into(R&&...) const {
@@ -44132,6 +44439,11 @@ struct fused_sized_for {
       return loop::sized_writer<call, R...>{{static_cast<R&&>(r)...}};
     }
   }
+  /// Writes the results to the tensors of a tuple: `f.into(std::tuple{a, b})(x...)`.
+  template <loop::tuple_of_targets R>
+  auto into(R&& r) const {
+    return std::apply([this](auto&&... one) { return into(static_cast<decltype(one)>(one)...); }, static_cast<R&&>(r));
+  }
 
 private:
   using call = loop::sized_call<make, program, std::make_integer_sequence<int, sizeof...(S)>, S...>;
@@ -44147,6 +44459,12 @@ template <auto First, auto... Rest, class F>
 constexpr fused_sized_for<F, std::remove_cvref_t<decltype(First)>, std::remove_cvref_t<decltype(Rest)>...>
 fuse(F const&) {
   return {};
+}
+/// Compiles a function for specs that are types: `using row = spec_t<float, 3>; fuse<row>(f)`.
+template <class First, class... Rest, class F>
+  requires(loop::is_spec<First> && (loop::is_spec<Rest> && ...))
+constexpr auto fuse(F const& f) {
+  return fuse<First{}, Rest{}...>(f);
 }
 
 } // namespace varve
@@ -45028,6 +45346,10 @@ struct traced<relaxed<F>, A...> {
     return varve::detail::relaxed<dependent<mul_t, F>>(better);
   }
 };
+template <class F, bool Branches, class... A>
+struct trial_trace<relaxed<F>, Branches, A...> : trial_trace<F, Branches, A...> {};
+template <class F>
+struct undifferentiated<relaxed<F>> : undifferentiated<F> {};
 template <class F, class... S>
 struct traced_for_samples<relaxed<F>, S...> : traced_for_samples<F, S...> {
   static constexpr graph at(int point) {
@@ -45921,7 +46243,7 @@ private:
                   "varve: vmap: a number has no dimension that could be mapped; say none for it, as in "
                   "vmap(f, in_dims<0, none>)");
     if constexpr (have_dimensions) return call(all, x...);
-    else return none;
+    else return nth<0>(x...);
   }
   template <std::size_t... K, class... X>
   constexpr auto call(std::index_sequence<K...>, X const&... x) const {
@@ -45936,7 +46258,7 @@ private:
       auto const y = scope.run([&] { return detail::call_with(f, in, std::index_sequence<K...>{}); });
       return detail::collect_tree<Out...>(scope, y);
     } else {
-      return none; // instantiate nothing more after the message
+      return nth<0>(x...); // after the message: its uses cause no further ones
     }
   }
 };
@@ -46147,6 +46469,7 @@ namespace varve {
 template <>
 struct rules<mm_t> : rule::bilinear {
   static constexpr operator_class planned_as = operator_class::mm;
+  static constexpr complex_rule of_complex = complex_rule::mm;
   static constexpr saved_values saved{{saved_values::operand(1), saved_values::operand(0)}};
   static constexpr op_kind kind = op_kind::contraction;
   static constexpr auto schema = "(Tensor self, Tensor mat2, bool[2] transposed=False) -> Tensor";
@@ -46429,6 +46752,7 @@ namespace varve {
 /// 1 / x, correctly rounded. Integers become floating.
 template <>
 struct rules<reciprocal_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr complex_rule of_complex = complex_rule::reciprocal;
   static constexpr operator_text cpp{"kernel::reciprocal($0)"};
   static constexpr char const* onnx = "Reciprocal";
   static constexpr saved_values saved{{saved_values::result}};
@@ -46439,6 +46763,7 @@ struct rules<reciprocal_t> : rule::pointwise<1, promotion::floating> {
 /// 1 / sqrt(x): infinite at 0, NaN below.
 template <>
 struct rules<rsqrt_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr complex_rule of_complex = complex_rule::rsqrt;
   static constexpr operator_text cpp{"kernel::reciprocal(kernel::sqrt($0))"};
   static constexpr saved_values saved{{saved_values::result}};
   static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::reciprocal(kernel::sqrt(x)); }
@@ -50373,6 +50698,7 @@ namespace varve {
 /// e^x - 1 without cancellation near 0.
 template <>
 struct rules<expm1_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr complex_rule of_complex = complex_rule::expm1;
   static constexpr operator_text cpp{"kernel::expm1($0)"};
   static constexpr saved_values saved{{saved_values::result}};
   static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::expm1(x); }
@@ -50382,6 +50708,7 @@ struct rules<expm1_t> : rule::pointwise<1, promotion::floating> {
 /// log(1 + x) without cancellation near 0; NaN below -1.
 template <>
 struct rules<log1p_t> : rule::pointwise<1, promotion::floating> {
+  static constexpr complex_rule of_complex = complex_rule::log1p;
   static constexpr operator_text cpp{"kernel::log1p($0)"};
   static constexpr saved_values saved{{saved_values::operand(0)}};
   static VARVE_INLINE constexpr auto kernel(auto x) { return kernel::log1p(x); }
@@ -50554,6 +50881,7 @@ namespace varve {
 /// to y is 0 where x is 0 and y is not negative.
 template <>
 struct rules<pow_t> : rule::pointwise<2> {
+  static constexpr complex_rule of_complex = complex_rule::pow;
   static constexpr operator_text cpp{"kernel::pow($0, $1)"};
   static constexpr bool integer_lanes = true;
   static constexpr char const* onnx = "Pow";
@@ -50661,6 +50989,7 @@ inline constexpr struct sinc_t : composite_operator<sinc_t> {
 } sinc{};
 /// (e^x + e^-x) / 2.
 inline constexpr struct cosh_t : composite_operator<cosh_t> {
+  static constexpr complex_rule of_complex = complex_rule::cosh;
   static constexpr auto op_name = "cosh";
   template <value X>
   static constexpr auto body(X const& x) {
@@ -50679,6 +51008,7 @@ constexpr auto area_of_hyperbola(Z const& z, R const& usual) {
 } // namespace detail
 /// Inverse hyperbolic cosine: log(x + sqrt(x^2 - 1)), NaN below 1.
 inline constexpr struct acosh_t : composite_operator<acosh_t> {
+  static constexpr complex_rule of_complex = complex_rule::acosh;
   static constexpr auto op_name = "acosh";
   template <value X>
   static constexpr auto body(X const& x) {
@@ -51148,6 +51478,7 @@ private:
 template <>
 struct rules<scatter_add_t> {
   static constexpr operator_class planned_as = operator_class::scatter_add;
+  static constexpr complex_rule of_complex = complex_rule::by_parts_but_operand_1;
   static constexpr saved_values saved{{0, 0, saved_values::operand(1)}};
   static constexpr auto schema = "(Tensor self, int dim, Tensor index, Tensor src) -> Tensor";
   static constexpr attributes checked(attributes const& at, meta const* in) { return rules<gather_t>::checked(at, in); }
@@ -51629,7 +51960,7 @@ namespace detail {
 template <class I>
 inline constexpr bool is_ellipsis = std::is_same_v<I, ellipsis_t>;
 template <class I>
-concept number_index = (std::is_integral_v<I> && !std::is_same_v<I, bool>) || std::is_same_v<I, extent>;
+concept number_index = one_size<I>;
 template <class I>
 concept value_index = varve_value<I>;
 template <class I>
@@ -54121,6 +54452,376 @@ inline constexpr struct split_at_t {
 
 } // namespace varve
 
+// ---- varve/library/other_headers.hpp
+/// @file
+/// Names whose headers the umbrella leaves out. A call without the header is a compile error that names the header.
+///
+/// For a function object such as `sort` there is a class of the same name. In C++ an object hides a class of its name
+/// that is declared in the same scope, so that the object's header may follow. A function template hides no class. For
+/// these there are functions in a namespace outside of varve, which qualified names reach only if varve declares none.
+namespace varve {
+
+class tensor;
+
+namespace detail {
+/// The further arguments of a call whose header is missing: values, or lists in braces.
+struct anything {
+  constexpr anything() = default;
+  template <class T>
+  constexpr anything(T const&) {}
+  template <class T>
+  constexpr anything(std::initializer_list<T>) {}
+};
+/// The first argument of a call whose header is missing. `Report<T>` holds the message; as an argument of the template
+/// it is reported where the call stands, before what the call is used for.
+template <template <class> class Report>
+struct reporting {
+  template <class T, bool = requires { sizeof(Report<T>); }>
+  constexpr reporting(T const&) {}
+  template <class T, bool = requires { sizeof(Report<T>); }>
+  constexpr reporting(std::initializer_list<T>) {}
+};
+/// A function object whose header is missing.
+template <template <class> class Report>
+struct in_header {
+  constexpr in_header(reporting<Report> const&, anything = {}, anything = {}, anything = {}, anything = {},
+                      anything = {}, anything = {}, anything = {}) {}
+  template <std::same_as<tensor> T>
+  operator T() const {
+    return T();
+  }
+};
+/// True until the header that defines `Tag` is included.
+template <class Tag>
+concept missing = !requires { sizeof(Tag); };
+
+template <class T>
+struct special_hpp {
+  static_assert(never<T>, "varve: this function is in another header: #include <varve/special.hpp>");
+};
+template <class T>
+struct sorting_hpp {
+  static_assert(never<T>, "varve: this function is in another header: #include <varve/sorting.hpp>");
+};
+template <class T>
+struct linalg_hpp {
+  static_assert(never<T>, "varve: this function is in another header: #include <varve/linalg.hpp>");
+};
+template <class T>
+struct nn_hpp {
+  static_assert(never<T>, "varve: this function is in another header: #include <varve/nn.hpp>");
+};
+template <class T>
+struct random_hpp {
+  static_assert(never<T>, "varve: this function is in another header: #include <varve/random.hpp>");
+};
+template <class T>
+struct indexing_hpp {
+  static_assert(never<T>, "varve: this function is in another header: #include <varve/indexing.hpp>");
+};
+template <class T>
+struct complex_hpp {
+  static_assert(never<T>, "varve: this function is in another header: #include <varve/complex.hpp>");
+};
+template <class T>
+struct fft_hpp {
+  static_assert(never<T>, "varve: this function is in another header: #include <varve/fft.hpp>");
+};
+// clang-format off: a table
+using in_special = in_header<special_hpp>;
+using in_sorting = in_header<sorting_hpp>;
+using in_linalg = in_header<linalg_hpp>;
+using in_nn = in_header<nn_hpp>;
+using in_random = in_header<random_hpp>;
+using in_indexing = in_header<indexing_hpp>;
+using in_complex = in_header<complex_hpp>;
+} // namespace detail
+
+struct acos : detail::in_special { using in_header::in_header; };
+struct airy_ai : detail::in_special { using in_header::in_header; };
+struct asin : detail::in_special { using in_header::in_header; };
+struct asinh : detail::in_special { using in_header::in_header; };
+struct atan : detail::in_special { using in_header::in_header; };
+struct atan2 : detail::in_special { using in_header::in_header; };
+struct atanh : detail::in_special { using in_header::in_header; };
+struct bessel_j0 : detail::in_special { using in_header::in_header; };
+struct bessel_j1 : detail::in_special { using in_header::in_header; };
+struct bessel_y0 : detail::in_special { using in_header::in_header; };
+struct bessel_y1 : detail::in_special { using in_header::in_header; };
+struct bitwise_left_shift : detail::in_special { using in_header::in_header; };
+struct bitwise_right_shift : detail::in_special { using in_header::in_header; };
+struct ceil : detail::in_special { using in_header::in_header; };
+struct chebyshev_polynomial_t : detail::in_special { using in_header::in_header; };
+struct chebyshev_polynomial_u : detail::in_special { using in_header::in_header; };
+struct chebyshev_polynomial_v : detail::in_special { using in_header::in_header; };
+struct chebyshev_polynomial_w : detail::in_special { using in_header::in_header; };
+struct digamma : detail::in_special { using in_header::in_header; };
+struct erfc : detail::in_special { using in_header::in_header; };
+struct erfcx : detail::in_special { using in_header::in_header; };
+struct erfinv : detail::in_special { using in_header::in_header; };
+struct floor : detail::in_special { using in_header::in_header; };
+struct floor_divide : detail::in_special { using in_header::in_header; };
+struct fmod : detail::in_special { using in_header::in_header; };
+struct frac : detail::in_special { using in_header::in_header; };
+struct frexp : detail::in_special { using in_header::in_header; };
+struct gcd : detail::in_special { using in_header::in_header; };
+struct hermite_polynomial_h : detail::in_special { using in_header::in_header; };
+struct hermite_polynomial_he : detail::in_special { using in_header::in_header; };
+struct i0 : detail::in_special { using in_header::in_header; };
+struct i0e : detail::in_special { using in_header::in_header; };
+struct i1 : detail::in_special { using in_header::in_header; };
+struct i1e : detail::in_special { using in_header::in_header; };
+struct igamma : detail::in_special { using in_header::in_header; };
+struct igammac : detail::in_special { using in_header::in_header; };
+struct laguerre_polynomial_l : detail::in_special { using in_header::in_header; };
+struct lcm : detail::in_special { using in_header::in_header; };
+struct legendre_polynomial_p : detail::in_special { using in_header::in_header; };
+struct lgamma : detail::in_special { using in_header::in_header; };
+struct log_ndtr : detail::in_special { using in_header::in_header; };
+struct modified_bessel_k0 : detail::in_special { using in_header::in_header; };
+struct modified_bessel_k1 : detail::in_special { using in_header::in_header; };
+struct mvlgamma : detail::in_special { using in_header::in_header; };
+struct ndtri : detail::in_special { using in_header::in_header; };
+struct nextafter : detail::in_special { using in_header::in_header; };
+struct polygamma : detail::in_special { using in_header::in_header; };
+struct remainder : detail::in_special { using in_header::in_header; };
+struct round : detail::in_special { using in_header::in_header; };
+struct sinh : detail::in_special { using in_header::in_header; };
+struct spherical_bessel_j0 : detail::in_special { using in_header::in_header; };
+struct tan : detail::in_special { using in_header::in_header; };
+struct trunc : detail::in_special { using in_header::in_header; };
+struct zeta : detail::in_special { using in_header::in_header; };
+struct argsort : detail::in_sorting { using in_header::in_header; };
+struct cummax : detail::in_sorting { using in_header::in_header; };
+struct cummin : detail::in_sorting { using in_header::in_header; };
+struct cumprod : detail::in_sorting { using in_header::in_header; };
+struct cumsum : detail::in_sorting { using in_header::in_header; };
+struct cumulative_trapezoid : detail::in_sorting { using in_header::in_header; };
+struct kthvalue : detail::in_sorting { using in_header::in_header; };
+struct logcumsumexp : detail::in_sorting { using in_header::in_header; };
+struct median : detail::in_sorting { using in_header::in_header; };
+struct mode : detail::in_sorting { using in_header::in_header; };
+struct msort : detail::in_sorting { using in_header::in_header; };
+struct nanmedian : detail::in_sorting { using in_header::in_header; };
+struct quantile : detail::in_sorting { using in_header::in_header; };
+struct sort : detail::in_sorting { using in_header::in_header; };
+struct topk : detail::in_sorting { using in_header::in_header; };
+struct cholesky : detail::in_linalg { using in_header::in_header; };
+struct cholesky_ex : detail::in_linalg { using in_header::in_header; };
+struct cholesky_inverse : detail::in_linalg { using in_header::in_header; };
+struct cholesky_solve : detail::in_linalg { using in_header::in_header; };
+struct det : detail::in_linalg { using in_header::in_header; };
+struct eigh : detail::in_linalg { using in_header::in_header; };
+struct eigvalsh : detail::in_linalg { using in_header::in_header; };
+struct inverse : detail::in_linalg { using in_header::in_header; };
+struct ldl_solve : detail::in_linalg { using in_header::in_header; };
+struct logdet : detail::in_linalg { using in_header::in_header; };
+struct lu_factor : detail::in_linalg { using in_header::in_header; };
+struct lu_solve : detail::in_linalg { using in_header::in_header; };
+struct lu_unpack : detail::in_linalg { using in_header::in_header; };
+struct matrix_exp : detail::in_linalg { using in_header::in_header; };
+struct matrix_power : detail::in_linalg { using in_header::in_header; };
+struct multi_dot : detail::in_linalg { using in_header::in_header; };
+struct pinv : detail::in_linalg { using in_header::in_header; };
+struct qr : detail::in_linalg { using in_header::in_header; };
+struct slogdet : detail::in_linalg { using in_header::in_header; };
+struct solve : detail::in_linalg { using in_header::in_header; };
+struct solve_triangular : detail::in_linalg { using in_header::in_header; };
+struct svd : detail::in_linalg { using in_header::in_header; };
+struct svdvals : detail::in_linalg { using in_header::in_header; };
+struct adaptive_avg_pool1d : detail::in_nn { using in_header::in_header; };
+struct adaptive_avg_pool2d : detail::in_nn { using in_header::in_header; };
+struct adaptive_avg_pool3d : detail::in_nn { using in_header::in_header; };
+struct adaptive_max_pool1d : detail::in_nn { using in_header::in_header; };
+struct adaptive_max_pool2d : detail::in_nn { using in_header::in_header; };
+struct adaptive_max_pool3d : detail::in_nn { using in_header::in_header; };
+struct avg_pool1d : detail::in_nn { using in_header::in_header; };
+struct avg_pool2d : detail::in_nn { using in_header::in_header; };
+struct avg_pool3d : detail::in_nn { using in_header::in_header; };
+struct batch_norm : detail::in_nn { using in_header::in_header; };
+struct bilinear : detail::in_nn { using in_header::in_header; };
+struct binary_cross_entropy : detail::in_nn { using in_header::in_header; };
+struct binary_cross_entropy_with_logits : detail::in_nn { using in_header::in_header; };
+struct celu : detail::in_nn { using in_header::in_header; };
+struct cosine_embedding_loss : detail::in_nn { using in_header::in_header; };
+struct cross_entropy : detail::in_nn { using in_header::in_header; };
+struct elu : detail::in_nn { using in_header::in_header; };
+struct gaussian_nll_loss : detail::in_nn { using in_header::in_header; };
+struct glu : detail::in_nn { using in_header::in_header; };
+struct group_norm : detail::in_nn { using in_header::in_header; };
+struct hardshrink : detail::in_nn { using in_header::in_header; };
+struct hardsigmoid : detail::in_nn { using in_header::in_header; };
+struct hardswish : detail::in_nn { using in_header::in_header; };
+struct hardtanh : detail::in_nn { using in_header::in_header; };
+struct hinge_embedding_loss : detail::in_nn { using in_header::in_header; };
+struct huber_loss : detail::in_nn { using in_header::in_header; };
+struct instance_norm : detail::in_nn { using in_header::in_header; };
+struct interpolate : detail::in_nn { using in_header::in_header; };
+struct kl_div : detail::in_nn { using in_header::in_header; };
+struct l1_loss : detail::in_nn { using in_header::in_header; };
+struct leaky_relu : detail::in_nn { using in_header::in_header; };
+struct linear : detail::in_nn { using in_header::in_header; };
+struct local_response_norm : detail::in_nn { using in_header::in_header; };
+struct logsigmoid : detail::in_nn { using in_header::in_header; };
+struct margin_ranking_loss : detail::in_nn { using in_header::in_header; };
+struct max_pool1d : detail::in_nn { using in_header::in_header; };
+struct max_pool2d : detail::in_nn { using in_header::in_header; };
+struct max_pool3d : detail::in_nn { using in_header::in_header; };
+struct mish : detail::in_nn { using in_header::in_header; };
+struct mse_loss : detail::in_nn { using in_header::in_header; };
+struct multi_margin_loss : detail::in_nn { using in_header::in_header; };
+struct multilabel_margin_loss : detail::in_nn { using in_header::in_header; };
+struct multilabel_soft_margin_loss : detail::in_nn { using in_header::in_header; };
+struct nll_loss : detail::in_nn { using in_header::in_header; };
+struct poisson_nll_loss : detail::in_nn { using in_header::in_header; };
+struct prelu : detail::in_nn { using in_header::in_header; };
+struct relu6 : detail::in_nn { using in_header::in_header; };
+struct rms_norm : detail::in_nn { using in_header::in_header; };
+struct scaled_dot_product_attention : detail::in_nn { using in_header::in_header; };
+struct selu : detail::in_nn { using in_header::in_header; };
+struct smooth_l1_loss : detail::in_nn { using in_header::in_header; };
+struct soft_margin_loss : detail::in_nn { using in_header::in_header; };
+struct softmin : detail::in_nn { using in_header::in_header; };
+struct softshrink : detail::in_nn { using in_header::in_header; };
+struct softsign : detail::in_nn { using in_header::in_header; };
+struct tanhshrink : detail::in_nn { using in_header::in_header; };
+struct threshold : detail::in_nn { using in_header::in_header; };
+struct triplet_margin_loss : detail::in_nn { using in_header::in_header; };
+struct bernoulli_ : detail::in_random { using in_header::in_header; };
+struct cauchy_ : detail::in_random { using in_header::in_header; };
+struct exponential_ : detail::in_random { using in_header::in_header; };
+struct geometric_ : detail::in_random { using in_header::in_header; };
+struct log_normal_ : detail::in_random { using in_header::in_header; };
+struct normal_ : detail::in_random { using in_header::in_header; };
+struct random_ : detail::in_random { using in_header::in_header; };
+struct uniform_ : detail::in_random { using in_header::in_header; };
+struct bincount : detail::in_indexing { using in_header::in_header; };
+struct index_add : detail::in_indexing { using in_header::in_header; };
+struct index_copy : detail::in_indexing { using in_header::in_header; };
+struct index_reduce : detail::in_indexing { using in_header::in_header; };
+struct masked_scatter : detail::in_indexing { using in_header::in_header; };
+struct put : detail::in_indexing { using in_header::in_header; };
+struct scatter : detail::in_indexing { using in_header::in_header; };
+struct scatter_reduce : detail::in_indexing { using in_header::in_header; };
+struct unravel_index : detail::in_indexing { using in_header::in_header; };
+struct complex : detail::in_complex { using in_header::in_header; };
+
+namespace linalg {
+using varve::cholesky;
+using varve::cholesky_ex;
+using varve::det;
+using varve::eigh;
+using varve::eigvalsh;
+using varve::lu_factor;
+using varve::matrix_exp;
+using varve::matrix_power;
+using varve::multi_dot;
+using varve::pinv;
+using varve::qr;
+using varve::slogdet;
+using varve::solve;
+using varve::solve_triangular;
+using varve::svdvals;
+} // namespace linalg
+
+namespace optim {
+struct adam; // #include <varve/optim.hpp>
+struct sgd; // #include <varve/optim.hpp>
+struct rmsprop; // #include <varve/optim.hpp>
+struct lbfgs; // #include <varve/optim.hpp>
+struct gauss_newton; // #include <varve/optim.hpp>
+struct levenberg_marquardt; // #include <varve/optim.hpp>
+} // namespace optim
+
+struct argsort_t;
+struct interpolate_t;
+struct rand_t;
+struct bincount_t;
+struct real_part_t;
+struct fft_c2c_t;
+} // namespace varve
+
+namespace varve_in_other_headers {
+using varve::tensor;
+using rest = varve::detail::anything;
+template <class T>
+  requires varve::detail::missing<varve::dependent<varve::argsort_t, T>>
+using sorting_hpp = varve::dependent<varve::detail::reporting<varve::detail::sorting_hpp>, T>;
+template <class T>
+  requires varve::detail::missing<varve::dependent<varve::interpolate_t, T>>
+using nn_hpp = varve::dependent<varve::detail::reporting<varve::detail::nn_hpp>, T>;
+template <class T>
+  requires varve::detail::missing<varve::dependent<varve::rand_t, T>>
+using random_hpp = varve::dependent<varve::detail::reporting<varve::detail::random_hpp>, T>;
+template <class T>
+  requires varve::detail::missing<varve::dependent<varve::bincount_t, T>>
+using indexing_hpp = varve::dependent<varve::detail::reporting<varve::detail::indexing_hpp>, T>;
+template <class T>
+  requires varve::detail::missing<varve::dependent<varve::real_part_t, T>>
+using complex_hpp = varve::dependent<varve::detail::reporting<varve::detail::complex_hpp>, T>;
+template <class T>
+  requires varve::detail::missing<varve::dependent<varve::fft_c2c_t, T>>
+using fft_hpp = varve::dependent<varve::detail::reporting<varve::detail::fft_hpp>, T>;
+
+template <class T = tensor> T histc(sorting_hpp<T> const&, rest = {}, rest = {}, rest = {}, rest = {});
+template <class T = tensor> T histogramdd(sorting_hpp<T> const&, rest = {}, rest = {}, rest = {}, rest = {});
+template <class T = tensor> T unique(sorting_hpp<T> const&, rest = {}, rest = {}, rest = {}, rest = {});
+template <class T = tensor> T dropout(nn_hpp<T> const&, rest = {}, rest = {}, rest = {}, rest = {});
+template <class T = tensor> T embedding(nn_hpp<T> const&, rest = {}, rest = {}, rest = {}, rest = {});
+template <class T = tensor> T embedding_bag(nn_hpp<T> const&, rest = {}, rest = {}, rest = {}, rest = {});
+template <class T = tensor> T gumbel_softmax(nn_hpp<T> const&, rest = {}, rest = {}, rest = {}, rest = {});
+template <class T = tensor> T kaiming_normal(nn_hpp<T> const&, rest = {}, rest = {}, rest = {}, rest = {});
+template <class T = tensor> T kaiming_uniform(nn_hpp<T> const&, rest = {}, rest = {}, rest = {}, rest = {});
+template <class T = tensor> T xavier_normal(nn_hpp<T> const&, rest = {}, rest = {}, rest = {}, rest = {});
+template <class T = tensor> T xavier_uniform(nn_hpp<T> const&, rest = {}, rest = {}, rest = {}, rest = {});
+template <class T = tensor> T bernoulli(random_hpp<T> const&, rest = {}, rest = {}, rest = {}, rest = {});
+template <class T = tensor> T multinomial(random_hpp<T> const&, rest = {}, rest = {}, rest = {}, rest = {});
+template <class T = tensor> T normal(random_hpp<T> const&, rest = {}, rest = {}, rest = {}, rest = {});
+template <class T = tensor> T poisson(random_hpp<T> const&, rest = {}, rest = {}, rest = {}, rest = {});
+template <class T = tensor> T rand(random_hpp<T> const&, rest = {}, rest = {}, rest = {}, rest = {});
+template <class T = tensor> T rand_like(random_hpp<T> const&, rest = {}, rest = {}, rest = {}, rest = {});
+template <class T = tensor> T randint(random_hpp<T> const&, rest = {}, rest = {}, rest = {}, rest = {});
+template <class T = tensor> T randint_like(random_hpp<T> const&, rest = {}, rest = {}, rest = {}, rest = {});
+template <class T = tensor> T randn_like(random_hpp<T> const&, rest = {}, rest = {}, rest = {}, rest = {});
+template <class T = tensor> T randperm(random_hpp<T> const&, rest = {}, rest = {}, rest = {}, rest = {});
+template <class T = tensor> T index_put(indexing_hpp<T> const&, rest = {}, rest = {}, rest = {}, rest = {});
+template <class T = tensor> T angle(complex_hpp<T> const&, rest = {}, rest = {}, rest = {}, rest = {});
+template <class T = tensor> T conj(complex_hpp<T> const&, rest = {}, rest = {}, rest = {}, rest = {});
+template <class T = tensor> T imag(complex_hpp<T> const&, rest = {}, rest = {}, rest = {}, rest = {});
+template <class T = tensor> T polar(complex_hpp<T> const&, rest = {}, rest = {}, rest = {}, rest = {});
+template <class T = tensor> T real(complex_hpp<T> const&, rest = {}, rest = {}, rest = {}, rest = {});
+template <class T = tensor> T view_as_complex(complex_hpp<T> const&, rest = {}, rest = {}, rest = {}, rest = {});
+template <class T = tensor> T view_as_real(complex_hpp<T> const&, rest = {}, rest = {}, rest = {}, rest = {});
+namespace of_fft {
+template <class T = tensor> T fft(fft_hpp<T> const&, rest = {}, rest = {}, rest = {}, rest = {});
+template <class T = tensor> T ifft(fft_hpp<T> const&, rest = {}, rest = {}, rest = {}, rest = {});
+template <class T = tensor> T rfft(fft_hpp<T> const&, rest = {}, rest = {}, rest = {}, rest = {});
+template <class T = tensor> T irfft(fft_hpp<T> const&, rest = {}, rest = {}, rest = {}, rest = {});
+template <class T = tensor> T hfft(fft_hpp<T> const&, rest = {}, rest = {}, rest = {}, rest = {});
+template <class T = tensor> T ihfft(fft_hpp<T> const&, rest = {}, rest = {}, rest = {}, rest = {});
+template <class T = tensor> T fft2(fft_hpp<T> const&, rest = {}, rest = {}, rest = {}, rest = {});
+template <class T = tensor> T ifft2(fft_hpp<T> const&, rest = {}, rest = {}, rest = {}, rest = {});
+template <class T = tensor> T rfft2(fft_hpp<T> const&, rest = {}, rest = {}, rest = {}, rest = {});
+template <class T = tensor> T irfft2(fft_hpp<T> const&, rest = {}, rest = {}, rest = {}, rest = {});
+template <class T = tensor> T fftn(fft_hpp<T> const&, rest = {}, rest = {}, rest = {}, rest = {});
+template <class T = tensor> T ifftn(fft_hpp<T> const&, rest = {}, rest = {}, rest = {}, rest = {});
+template <class T = tensor> T rfftn(fft_hpp<T> const&, rest = {}, rest = {}, rest = {}, rest = {});
+template <class T = tensor> T irfftn(fft_hpp<T> const&, rest = {}, rest = {}, rest = {}, rest = {});
+template <class T = tensor> T fftfreq(fft_hpp<T> const&, rest = {}, rest = {}, rest = {}, rest = {});
+template <class T = tensor> T rfftfreq(fft_hpp<T> const&, rest = {}, rest = {}, rest = {}, rest = {});
+template <class T = tensor> T fftshift(fft_hpp<T> const&, rest = {}, rest = {}, rest = {}, rest = {});
+template <class T = tensor> T ifftshift(fft_hpp<T> const&, rest = {}, rest = {}, rest = {}, rest = {});
+} // namespace of_fft
+} // namespace varve_in_other_headers
+// clang-format on
+
+namespace varve {
+using namespace varve_in_other_headers;
+namespace fft {
+using namespace varve_in_other_headers::of_fft;
+}
+} // namespace varve
+
 // ---- varve/op/all.hpp
 /// @file
 /// Includes all operators.
@@ -54536,6 +55237,16 @@ constexpr auto grown(V const& v, S const& sizes) {
 /// The implementation shared by the public functions.
 template <class Tag, int N, bool Transposed>
 struct convolution_of : composite_operator<Tag> {
+  using composite_operator<Tag>::operator();
+  template <class X, class W, class B, class... A>
+  constexpr auto operator()(X const& x, W const& w, B const& bias, braces stride, A const&... more) const {
+    return (*this)(x, w, bias, dims_in(stride), more...);
+  }
+  template <class X, class W, class B, class... A>
+  constexpr auto operator()(X const& x, W const& w, B const& bias, braces stride, braces pad, A const&... more) const {
+    return (*this)(x, w, bias, dims_in(stride), dims_in(pad), more...);
+  }
+
 protected:
   template <class X, class W, class B, class S, class P, class D, class O, class G>
   static constexpr auto run(X const& x, W const& w, B const& bias, S const& stride, P const& pad, D const& dilation,
@@ -54896,6 +55607,7 @@ struct add__t;
 struct sub__t;
 struct mul__t;
 struct div__t;
+struct copy__t;
 struct bitwise_and_t;
 struct bitwise_or_t;
 struct bitwise_xor_t;
@@ -55017,6 +55729,18 @@ template <varve_value A, value B>
 constexpr A& operator/=(A& a, B const& b) {
   return detail::assigned(a, div, b);
 }
+template <varve_value A, value B>
+constexpr A& operator&=(A& a, B const& b) {
+  return detail::assigned(a, dependent<bitwise_and_t, A, B>{}, b);
+}
+template <varve_value A, value B>
+constexpr A& operator|=(A& a, B const& b) {
+  return detail::assigned(a, dependent<bitwise_or_t, A, B>{}, b);
+}
+template <varve_value A, value B>
+constexpr A& operator^=(A& a, B const& b) {
+  return detail::assigned(a, dependent<bitwise_xor_t, A, B>{}, b);
+}
 
 namespace detail {
 template <class A>
@@ -55103,6 +55827,21 @@ template <class A, value B>
   requires std::is_same_v<A, tensor>
 tensor const& operator/=(A&& a, B const& b) {
   return dependent<div__t, A>{}(a, b), a;
+}
+template <class A, value B>
+  requires std::is_same_v<A, tensor>
+tensor const& operator&=(A&& a, B const& b) {
+  return dependent<copy__t, A>{}(a, a & b), a;
+}
+template <class A, value B>
+  requires std::is_same_v<A, tensor>
+tensor const& operator|=(A&& a, B const& b) {
+  return dependent<copy__t, A>{}(a, a | b), a;
+}
+template <class A, value B>
+  requires std::is_same_v<A, tensor>
+tensor const& operator^=(A&& a, B const& b) {
+  return dependent<copy__t, A>{}(a, a ^ b), a;
 }
 
 /// True if two static values have the same shape, dtype and elements.
@@ -55365,6 +56104,7 @@ constexpr bool argnums_are_valid() {
 /// The function object that `grad` and `value_and_grad` return.
 template <bool WithValue, bool Aux, class F, int... A>
 struct grad_function {
+  using differentiated = F;
   [[no_unique_address]] F f;
 
   template <class... X>
@@ -55401,6 +56141,8 @@ struct grad_function {
         else if constexpr (Aux) return std::pair(gradients(), scope.primal(out.second));
         else return gradients();
       }(std::index_sequence_for<X...>{});
+    } else if constexpr (count > 0) {
+      return after_message(nth<0>(x...));
     }
   }
 
@@ -55413,6 +56155,18 @@ private:
                   std::tuple_element_t<static_cast<std::size_t>(detail::wrap_argnum(A, count)), X>>() &&
               ...);
     else return false;
+  }
+  /// Returns what a call returns after a failed assertion: a result of the usual form, so that its uses cause no
+  /// further messages.
+  template <class X>
+  static constexpr auto after_message(X const& x) {
+    auto const gradients = [&] {
+      if constexpr (sizeof...(A) == 1) return x;
+      else return std::tuple((static_cast<void>(A), x)...);
+    };
+    if constexpr (WithValue) return std::pair(x, gradients());
+    else if constexpr (Aux) return std::pair(gradients(), x);
+    else return gradients();
   }
   static constexpr auto const& result(auto const& out) {
     if constexpr (Aux) return out.first;
@@ -55538,7 +56292,7 @@ struct jacobians {
     constexpr int count = sizeof...(X);
     static_assert(argnums_are_valid<count, A...>(),
                   "varve: jacfwd, jacrev: argnums must be distinct and name existing arguments");
-    if constexpr (!argnums_are_valid<count, A...>()) return none;
+    if constexpr (!argnums_are_valid<count, A...>()) return nth<0>(x...);
     else if constexpr (sizeof...(A) == 1) return (by<wrap_argnum(A, count)>(x...), ...);
     else return std::tuple(by<wrap_argnum(A, count)>(x...)...);
   }
@@ -55564,7 +56318,7 @@ struct jacfwd_function {
       return jvp(closure(along, known, r...), std::tuple(at), std::tuple(e)).second;
     };
     if constexpr (!detail::require_derivative<X>()) {
-      return none; // instantiate nothing more after the message
+      return x; // after the message: its uses cause no further ones
     } else if constexpr (detail::memory_ref<X>) {
       return (*this)(detail::viewed(x), rest...);
     } else {
@@ -55596,7 +56350,7 @@ struct jacrev_function {
   [[no_unique_address]] F f;
   template <class X, class... R>
   constexpr auto operator()(X const& x, R const&... rest) const {
-    if constexpr (!detail::require_derivative<X>()) return none;
+    if constexpr (!detail::require_derivative<X>()) return x;
     else if constexpr (std::is_same_v<X, tensor>) return recorded_once(x, rest...);
     else return recorded_for_each_row(x, rest...);
   }
@@ -55647,7 +56401,7 @@ struct jacobian_function {
   [[no_unique_address]] F f;
   template <class X, class... R>
   constexpr auto operator()(X const& x, R const&... rest) const {
-    if constexpr (!detail::require_derivative<X>()) return none;
+    if constexpr (!detail::require_derivative<X>()) return x;
     else if constexpr (detail::memory_ref<X>) return (*this)(detail::viewed(x), rest...);
     else {
       constexpr auto fewer = [](dims const& y, dims const& v) { return numel(y) < numel(v); };
