@@ -27,7 +27,7 @@ MENUS = {  # caption: pages, as title <document>
         Coming from other libraries <docs/coming_from>; Gallery <docs/gallery>; Programs <files/index>
         Modes and subclasses <docs/modes_and_subclasses>; Operators of your own <docs/operators_of_your_own>
         Transforms of your own <docs/transforms_of_your_own>; Implicit functions <docs/implicit>
-        Sparse derivatives <docs/sparse>; Programs in C <docs/emit_c>
+        Sparse derivatives <docs/sparse>; Programs that leave <docs/exporting>; Programs in C <docs/emit_c>
         Several processes <docs/processes>; Errors explained <docs/errors>; Packages and tools <docs/tools>
         Compile times <docs/compile_times>; Measured <docs/measured>; Operators beside libtorch <docs/performance>
         Changes <CHANGELOG>""",
