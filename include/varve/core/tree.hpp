@@ -347,9 +347,10 @@ namespace detail {
 template <class F, class T, std::size_t... K>
 constexpr auto call_with(F const& f, T const& t, std::index_sequence<K...>) {
   if constexpr (!requires { f(std::get<K>(t)...); }) {
-    static_assert(never<F>, "varve: the function cannot be called with these values: the parameters of the function "
-                            "must be auto (auto const&), not double, not array<double, 3>, no struct that is not const, "
-                            "and as many as arguments were given");
+    static_assert(never<F>,
+                  "varve: the function cannot be called with these values: the parameters of the function "
+                  "must be auto (auto const&), not double, not array<double, 3>, no struct that is not const, "
+                  "and as many as arguments were given");
     return 0;
   } else {
     using Y = decltype(f(std::get<K>(t)...));

@@ -32,9 +32,10 @@ struct row_of_array<T, First, Rest...> {
 };
 template <class Y>
 constexpr void refuse_assigned_part() {
-  static_assert(never<Y>, "varve: a part of a static value, or of one seen through a static transform, cannot be "
-                          "assigned to; build the value of its parts, by stack, cat or where; outside of transforms one "
-                          "element of an array is a(1, 2) = x");
+  static_assert(never<Y>,
+                "varve: a part of a static value, or of one seen through a static transform, cannot be "
+                "assigned to; build the value of its parts, by stack, cat or where; outside of transforms one "
+                "element of an array is a(1, 2) = x");
 }
 } // namespace detail
 
