@@ -16,6 +16,7 @@
 
 #include <cmath>
 #include <limits>
+#include <sstream>
 #include <stdexcept>
 
 namespace vv = varve;
@@ -198,6 +199,10 @@ TEST_CASE("fit: gauss_newton converges to stationary points, from anywhere", "[o
 TEST_CASE("fit: why it ended", "[optim]") {
   using optim::fit_end;
   CHECK(fitted(optim::levenberg_marquardt{}).second.why >= fit_end::gradient);
+  std::ostringstream text;
+  text << optim::fit{.cost = 0.5, .iterations = 3, .converged = true, .why = fit_end::step} << ", " << optim::fit{};
+  CHECK(text.str() == "converged (step) after 3 iterations: cost 0.5, "
+                      "not converged (iterations) after 0 iterations: cost 0");
   CHECK(fitted(optim::levenberg_marquardt{.iterations = 2}).second.why == fit_end::iterations);
   // Two parameters of which only the sum matters: stationary, where a step of the damped equations says nothing.
   std::pair<double, double> p{1, 2};

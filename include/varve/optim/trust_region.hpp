@@ -35,6 +35,15 @@ struct fit {
   bool converged = false; ///< true if the parameters are stationary; `why` names the test
   fit_end why = fit_end::iterations;
   double angle = 1; ///< the cosine of the angle between the residuals and the space of their derivatives
+
+  /// Prints "converged (gradient) after 13 iterations: cost 62.277" or "not converged (iterations) after ...".
+  template <class Stream>
+    requires requires(Stream& s) { s << "" << 1 << 1.0; }
+  friend Stream& operator<<(Stream& to, fit const& f) {
+    to << (f.converged ? "converged (" : "not converged (") << to_string(f.why) << ") after " << f.iterations
+       << " iterations: cost " << f.cost;
+    return to;
+  }
 };
 
 /// The tolerances that end a fit. Each test uses the full step, which is the undamped step to the minimum of the
