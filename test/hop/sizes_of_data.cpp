@@ -3,6 +3,7 @@
 #include <varve/export.hpp>
 #include <varve/fake.hpp>
 #include <varve/functional.hpp>
+#include <varve/sorting.hpp>
 #include <varve/varve.hpp>
 
 #include <varve_test.hpp>
@@ -96,4 +97,29 @@ TEST_CASE("a size of data that may be 2 is not taken for 2", "[symbolic]") {
   tensor const one({{1.25, -2.0}, {0.25, 1.0}}), both({{1.25, 2.0}, {0.25, 1.0}});
   CHECK(vv::allclose(beside_two(one), tensor({{2.5, -4.0}, {1.5, -1.0}})));
   for (tensor const& v : {one, both}) CHECK_THROWS_WITH(vv::export_program(beside_two)(v), Catch::Contains("u0 == 2"));
+}
+
+TEST_CASE("a size of data that is smaller than the program needs is refused", "[symbolic]") {
+  auto const positive = [](tensor const& v) { return vv::index_select(v, 0, vv::squeeze(vv::nonzero(v > 0.0), 1)); };
+  auto const exported = [](auto const& f) { return vv::program_from_text(to_text(vv::export_program(f)(x))); };
+  tensor const none = -x, one{1.0, -2.0, -3.0}, two{1.0, 2.0, -3.0};
+  auto const products = exported([&](tensor const& v) { return vv::cumprod(positive(v), 0); }),
+             first = exported([&](tensor const& v) { return vv::select(positive(v), 0, 0); }),
+             first_two = exported([&](tensor const& v) { return vv::slice(positive(v), 0, 0, 2); }),
+             steps = exported([&](tensor const& v) {
+               tensor const y = positive(v);
+               return vv::slice(y, 0, 1, vv::end) - vv::slice(y, 0, 0, -1);
+             });
+  auto const message = ContainsText("a size that depends on data is 0 or 1, or smaller than the program needs");
+  CHECK_THROWS_WITH(products(none), message); // a product of nothing would be nothing
+  CHECK_THROWS_WITH(first(none), message);
+  CHECK_THROWS_WITH(first_two(none), message);
+  CHECK_THROWS_WITH(first_two(one), message);
+  CHECK_THROWS_AS(first(none), vv::shape_error);
+  CHECK(products(one)[0].to_vector<double>() == std::vector{1.0});
+  CHECK(products(x)[0].to_vector<double>() == std::vector{1.0, 2.0, 6.0});
+  CHECK(first(one)[0].item() == 1);
+  CHECK(first_two(two)[0].to_vector<double>() == std::vector{1.0, 2.0});
+  for (tensor const& v : {none, one}) CHECK(steps(v)[0].numel() == 0);
+  CHECK(steps(two)[0].to_vector<double>() == std::vector{1.0});
 }
