@@ -1540,9 +1540,10 @@ struct row_of_array<T, First, Rest...> {
 };
 template <class Y>
 constexpr void refuse_assigned_part() {
-  static_assert(never<Y>, "varve: a part of a static value, or of one seen through a static transform, cannot be "
-                          "assigned to; build the value of its parts, by stack, cat or where; outside of transforms one "
-                          "element of an array is a(1, 2) = x");
+  static_assert(never<Y>,
+                "varve: a part of a static value, or of one seen through a static transform, cannot be "
+                "assigned to; build the value of its parts, by stack, cat or where; outside of transforms one "
+                "element of an array is a(1, 2) = x");
 }
 } // namespace detail
 
@@ -16779,9 +16780,10 @@ namespace detail {
 template <class F, class T, std::size_t... K>
 constexpr auto call_with(F const& f, T const& t, std::index_sequence<K...>) {
   if constexpr (!requires { f(std::get<K>(t)...); }) {
-    static_assert(never<F>, "varve: the function cannot be called with these values: the parameters of the function "
-                            "must be auto (auto const&), not double, not array<double, 3>, no struct that is not const, "
-                            "and as many as arguments were given");
+    static_assert(never<F>,
+                  "varve: the function cannot be called with these values: the parameters of the function "
+                  "must be auto (auto const&), not double, not array<double, 3>, no struct that is not const, "
+                  "and as many as arguments were given");
     return 0;
   } else {
     using Y = decltype(f(std::get<K>(t)...));
@@ -24069,6 +24071,36 @@ VARVE_COLD inline void refuse_stale_region(graph const& g, int n) {
                                                 "copy, and the program writes into it, or into what it was taken of; "
                                                 "take it of clone(x)");
 }
+constexpr bool has_entry(dims const& of) {
+  for (int d = 0; d < of.n; ++d)
+    if (of[d].is_entry()) return true;
+  return false;
+}
+constexpr bool has_entry(attributes const& at) {
+  for (int k = 0; k < at.count; ++k)
+    if (has_entry(at.fact[k])) return true;
+  return false;
+}
+/// True if attributes or operands of a node have symbolic sizes.
+inline bool is_symbolic(graph const& g, node const& nd) {
+  bool any = has_entry(nd.at);
+  for (int k = 0; k < nd.count; ++k)
+    any =
+        any || has_entry(g.nodes[static_cast<std::size_t>(g.edges[static_cast<std::size_t>(nd.first + k)])].out.sizes);
+  return any;
+}
+/// Throws if a result is not as long as the program takes it to be. A trace takes sizes of data for neither 0 nor 1. Of
+/// a slice that begins behind the end, the program takes the length for negative.
+inline void require_sizes_of_data(char const* op, dims const& have, dims want) {
+  for (int d = 0; d < want.n; ++d)
+    if (want[d].is_number() && want[d] < 0) want[d] = 0;
+  if (want == have || has_entry(want) || has_entry(have)) return;
+  refuse::with<shape_error>(
+      (std::string("varve: ") + op + ": the program takes the result to have shape " + to_string(want) +
+       ", and it has " + to_string(have) +
+       ": a size that depends on data is 0 or 1, or smaller than the program needs; choose by cond")
+          .c_str());
+}
 /// Runs one region. Every operator goes through the thread's stack, so that transforms and modes see it.
 template <class T = tensor>
 boxed_args run_region(graph const& g, int r, boxed_args const& in, std::shared_ptr<sizes_of_call<T> const> sizes) {
@@ -24127,7 +24159,11 @@ boxed_args run_region(graph const& g, int r, boxed_args const& in, std::shared_p
         refuse::with<missing_rule>((std::string("varve: graph: operator ") + nd.op->name +
                                     " is not known for tensors; call it on a tensor anywhere in the program")
                                        .c_str());
+      bool const symbolic = sizes && !reads && !has_entry(numbers) && is_symbolic(g, nd);
+      if (symbolic && table->checked) numbers = table->checked(numbers, x);
       tensor const y = boxed_op{table, &attributes_now}(x);
+      if (symbolic && y.defined())
+        require_sizes_of_data(nd.op->name, y.sizes(), sizes->expected(nd.out.sizes, y.sizes()));
       if (reads) sizes = sizes->with(g, nd.at[0][0], number_in(y));
       if (nd.op == &handle<as_strided_t> && !y.shares_storage(x[0])) refuse_stale_region(g, n);
       at(n).push_back(y);
