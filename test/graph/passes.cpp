@@ -170,7 +170,8 @@ TEST_CASE("passes: fold merges views of views and drops those that change nothin
   CHECK(count(g, permute) == 0);
   CHECK(count(g, slice) == 0);
   CHECK(count(g, expand) == 1);
-  CHECK(count(g, reshape) == 1);
+  CHECK(count(g, reshape) == 2); // the first may copy, and then the result is in memory of its own
+  CHECK(count(optimize(views(), varve::purpose::values), reshape) == 1);
   CHECK(count(g, tanh_) == 1);
 }
 TEST_CASE("verify: a good graph passes, each flaw is named", "[graph][verify]") {

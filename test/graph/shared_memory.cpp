@@ -414,6 +414,56 @@ TEST_CASE("shared memory: results of an optimized graph lie apart where they did
   }
   CHECK(shared == ".....1x.14"); // eager: results 1, 4 and 6 lie in one memory, result 5 in the argument's
 }
+TEST_CASE("shared memory: what a reshape of a reshape copies, an optimized graph copies too", "[graph][optimize]") {
+  using vv::reshape;
+  using several = std::function<std::vector<tensor>(tensor const&)>;
+  std::vector<several> const all{
+      [](tensor const& x) { return std::vector{tensor(reshape(reshape(x, dims{2, 3}), dims{3, 2}))}; },
+      [](tensor const& x) { return std::vector{tensor(reshape(reshape(x, dims{2, 1, 3}), dims{3, 1, 2}))}; },
+      [](tensor const& x) { return std::vector{tensor(reshape(reshape(x, dims{6}), dims{1, 3, 2}))}; },
+      [](tensor const& x) { return std::vector{tensor(reshape(reshape(x, dims{3, 1, 2}), dims{6}))}; },
+      [](tensor const& x) { return std::vector{tensor(vv::slice(reshape(reshape(x, dims{6}), dims{3, 2}), 0, 0, 1))}; },
+      [](tensor const& x) { return std::vector{tensor(reshape(x, dims{6})), tensor(reshape(x, dims{6}))}; },
+      [](tensor const& x) { return std::vector{tensor(vv::contiguous(x)), tensor(vv::contiguous(x))}; },
+      [](tensor const& x) {
+        tensor const y = vv::exp(x), flat = reshape(y, dims{6});
+        return std::vector{tensor(vv::slice(flat, 0, 0, 2)), tensor(vv::slice(flat, 0, 1, 3)),
+                           tensor(reshape(reshape(y, dims{2, 3}), dims{3, 2})), y,
+                           tensor(vv::exp(reshape(x, dims{6})))};
+      },
+      [](tensor const& x) {
+        auto const same = [](tensor const& u) { return u; };
+        return std::vector{tensor(vv::wrap(same, tensor(reshape(reshape(x, dims{2, 3}), dims{3, 2})))), x};
+      }};
+  auto const shared = [](tensor const& x, std::vector<tensor> const& y) {
+    std::string r;
+    for (std::size_t k = 0; k < y.size(); ++k) {
+      r += y[k].shares_storage(x) ? 'x' : '.';
+      for (std::size_t j = 0; j < k; ++j)
+        if (y[k].shares_storage(y[j])) r += std::to_string(j);
+    }
+    return r;
+  };
+  tensor const rows = from({1, 2, 3, 4, 5, 6}, {3, 2}, dtype::float64),
+               columns = vv::permute(from({1, 2, 3, 4, 5, 6}, {2, 3}, dtype::float64), dims{1, 0});
+  tensor const stepped = vv::slice(from({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, {3, 4}, dtype::float64), 1, 0, 4, 2);
+  for (std::size_t k = 0; k < all.size(); ++k)
+    for (tensor const& x : {rows, columns, stepped}) {
+      INFO(k << " of " << vv::to_string(x.strides()));
+      auto const g = vv::optimize(vv::make_fx(all[k])(x));
+      vv::boxed_args const y = vv::interpret(g, vv::boxed_args(x));
+      std::vector<tensor> found;
+      for (int r = 0; r < y.size(); ++r) found.push_back(y[r]);
+      std::vector<tensor> const right = all[k](x);
+      CHECK(shared(x, found) == shared(x, right));
+      for (std::size_t r = 0; r < right.size(); ++r) CHECK(elements(found[r]) == elements(right[r]));
+    }
+  // What shares the same memory in any case is one view, and nothing else is written twice.
+  auto const flat = [](tensor const& x) { return reshape(reshape(x, dims{3, 1, 2}), dims{6}); };
+  auto const inside = [](tensor const& x) { return vv::exp(reshape(reshape(x, dims{2, 3}), dims{3, 2})); };
+  CHECK(vv::optimize(vv::make_fx(flat)(rows)).nodes.size() == 2);
+  CHECK(vv::optimize(vv::make_fx(inside)(rows)).nodes.size() == 2);
+}
 TEST_CASE("shared memory: ... through functions, where a whole was written, and where one is given twice",
           "[graph][optimize][functionalize]") {
   tensor const x({1.0, 2.0}), y({3.0, 4.0});

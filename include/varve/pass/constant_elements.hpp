@@ -36,6 +36,7 @@ struct constant_elements {
   list<operator_class> made{}; // of the new nodes
   list<char> splat{};          // every element of the new node is `value`
   list<double> value{};
+  list<char> seen{}; // of the old nodes: views through which results are seen, where sharing matters
   purpose what_for = purpose::values;
   op_handle const* expand = nullptr;
   op_handle const *add_ = nullptr, *sub_ = nullptr, *neg_ = nullptr; // operators to write with, if the graph has them
@@ -157,7 +158,7 @@ struct constant_elements {
   void find_only_beside();
   constexpr int visit(int n);
   constexpr int arithmetic(node const& nd, operator_class k, int const* in);
-  constexpr int view(node nd, operator_class k, int const* in);
+  constexpr int view(node nd, operator_class k, int const* in, bool shows);
   constexpr int slice(node nd, int a);
 
   static constexpr index_t few = 64; // elements of a constant that `fold` computes

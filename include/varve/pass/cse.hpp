@@ -10,8 +10,10 @@ namespace varve {
 /// Eliminates common subexpressions: equal operators with equal attributes and operands become one node, as do equal
 /// constants. Unchanged are random, mutating and higher-order operators, effects, and operators of a `library`, whose
 /// kernels may have a state. Nodes on which no result depends are dropped. The graph must have no in-place operators
-/// (`functionalize`). Equal nodes are found by hash, with expected constant work per node.
-constexpr graph cse(graph const& g) {
+/// (`functionalize`). Equal nodes are found by hash, with expected constant work per node. Views through which a result
+/// is seen stay apart too, unless the graph is for values alone (`purpose::values`): two reshapes of a value that is
+/// not by rows are two copies.
+constexpr graph cse(graph const& g, purpose what_for = purpose::derivatives) {
   rewriter w(g);
   std::size_t slot_count = 16;
   while (slot_count < 2 * g.nodes.size()) slot_count *= 2;
@@ -20,6 +22,7 @@ constexpr graph cse(graph const& g) {
   list<operator_class> const kinds = identify(g);
   list<char> const marks = live_nodes(g);
   char const* const live = marks.data();
+  list<char> const seen = what_for == purpose::derivatives ? detail::views_seen(g) : list<char>(g.nodes.size(), 0);
   operator_class const* const what = kinds.data();
   auto mix = [](std::uint64_t h, std::uint64_t x) { return (h ^ x) * 0x9E3779B97F4A7C15u ^ (h >> 29); };
   auto same_bits = [](double a, double b) {
@@ -34,7 +37,7 @@ constexpr graph cse(graph const& g) {
     node const& nd = g.nodes[n];
     op_kind const kind = nd.op->kind;
     if (kind == op_kind::placeholder || kind == op_kind::random || kind == op_kind::mutation || kind == op_kind::hop ||
-        kind == op_kind::effect || (kind != op_kind::constant && !nd.op->shape))
+        kind == op_kind::effect || seen[n] || (kind != op_kind::constant && !nd.op->shape))
       return w.copy(nd);
     bool const data = what[n] == operator_class::data;
     double const* const elements = g.constants.data() + (data ? static_cast<std::ptrdiff_t>(nd.value) : 0);

@@ -86,8 +86,26 @@ constexpr int constant_elements::slice(node nd, int a) {
   return add(e, &from, operator_class::expand);
 }
 
+/// True if each size of `whole` is the product of sizes of `parts` that follow each other.
+constexpr bool splits(dims const& parts, dims const& whole) {
+  int p = 0;
+  for (int k = 0; k < whole.n; ++k) {
+    extent product = 1;
+    for (; p < parts.n && !known_equal(product, whole[k]); ++p) product *= parts[p];
+    if (!known_equal(product, whole[k])) return false;
+  }
+  for (; p < parts.n; ++p)
+    if (!known_equal(parts[p], 1)) return false;
+  return true;
+}
+/// True if a reshape of a reshape shares memory with the operand of both exactly if one reshape does. That is so where
+/// the first only splits axes and thus never copies, or splits axes of the second and thus copies only if one does.
+constexpr bool shares_as_one(dims const& from, dims const& between, dims const& to) {
+  return splits(between, from) || splits(between, to);
+}
+
 /// Simplifies views of views, and views that change nothing; -1 if nothing applies.
-constexpr int constant_elements::view(node nd, operator_class k, int const* in) {
+constexpr int constant_elements::view(node nd, operator_class k, int const* in, bool shows) {
   int const a = in[0];
   if (k == operator_class::permute) {
     dims perm = nd.at[0];
@@ -116,6 +134,8 @@ constexpr int constant_elements::view(node nd, operator_class k, int const* in) 
   if (at(a).out.sizes == nd.out.sizes) return a; // expand and reshape
   if (kind(a) == k) {
     int const from = input(a, 0);
+    if (shows && k == operator_class::reshape && !shares_as_one(at(from).out.sizes, at(a).out.sizes, nd.out.sizes))
+      return -1;
     if (at(from).out.sizes == nd.out.sizes) return from;
     return add(nd, &from, k);
   }
@@ -156,7 +176,7 @@ constexpr int constant_elements::visit(int n) {
     if (is_splat(in[0]) && is_floating(nd.out.type))
       same = splatted(nd.out, kernel::converted(nd.out.type, value[static_cast<std::size_t>(in[0])]));
   } else if (k >= operator_class::reshape && k <= operator_class::slice) {
-    same = view(nd, k, in);
+    same = view(nd, k, in, seen.size() && seen[n]);
   } else if (k == operator_class::mm) { // a transposed operand is read transposed
     dims flags = nd.at[0];
     for (int e = 0; e < 2; ++e) {
@@ -180,10 +200,12 @@ constexpr int constant_elements::visit(int n) {
 /// Unless both operands are known, x + 0 stays, because it turns -0 into 0. So does x * 0, because it is NaN for
 /// infinite x. Arithmetic, comparisons, conversions and views of array constants are computed up to 64 elements. Nodes
 /// on which no result depends are dropped. Each node has one bounded visit. For `purpose::values`, `detach` is removed
-/// too, and nodes of the traced body of a custom function are folded like any other.
+/// too, and nodes of the traced body of a custom function are folded like any other. Otherwise results share memory
+/// with arguments and with each other as before.
 constexpr graph fold(graph const& g, purpose what_for = purpose::derivatives) {
   detail::constant_elements f(g);
   f.what_for = what_for;
+  if (what_for == purpose::derivatives) f.seen = detail::views_seen(g);
   graph const r = f.w.run([&](int n) { return f.live[n] ? f.visit(n) : -1; }, [] {});
   return detail::with_results_apart(r);
 }

@@ -18,12 +18,12 @@ constexpr graph optimize(graph const& g, purpose what_for = purpose::derivatives
     graph const pure =
         detail::functionalized(g, what_for); // writes into arguments remain, after everything that reads them
     graph const folded = fold(pure, what_for);
-    graph const r = cse(folded);
+    graph const r = cse(folded, what_for);
     if (what_for == purpose::values) return r;
     return detail::results_apart(g, r);
   }
   graph const folded = fold(g, what_for);
-  graph const r = cse(folded);
+  graph const r = cse(folded, what_for);
   if (what_for == purpose::values) return r;
   return detail::results_apart(g, r);
 }
