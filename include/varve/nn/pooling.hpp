@@ -196,21 +196,29 @@ VARVE_NOINLINE std::pair<T, T> pooled_at_once(T const& in, pool_facts<N> const& 
   return {reshape(gather(reshape(in, flat), axis<-1>, reshape(places, at)), sizes), places};
 }
 
-/// Returns the greatest elements and their indices among the spatial elements.
-template <int N>
-struct max_pool_of {
+/// Calls a pool with sizes, steps and margins in braces: `max_pool2d(x, {2, 2}, {2, 1})`.
+template <class Pool>
+struct pool_of_braces {
   template <value X, class... A>
   constexpr auto operator()(X const& in, braces size, A const&... more) const {
-    return (*this)(in, dims_in(size), more...);
+    return pool()(in, dims_in(size), more...);
   }
   template <value X, class... A>
   constexpr auto operator()(X const& in, braces size, braces step, A const&... more) const {
-    return (*this)(in, dims_in(size), dims_in(step), more...);
+    return pool()(in, dims_in(size), dims_in(step), more...);
   }
   template <value X, class... A>
   constexpr auto operator()(X const& in, braces size, braces step, braces margin, A const&... more) const {
-    return (*this)(in, dims_in(size), dims_in(step), dims_in(margin), more...);
+    return pool()(in, dims_in(size), dims_in(step), dims_in(margin), more...);
   }
+
+private:
+  constexpr Pool const& pool() const { return static_cast<Pool const&>(*this); }
+};
+/// Returns the greatest elements and their indices among the spatial elements.
+template <int N>
+struct max_pool_of : pool_of_braces<max_pool_of<N>> {
+  using pool_of_braces<max_pool_of>::operator();
   template <value X, class K, class T = ints<>, class P = ints<0>, class D = ints<1>, class C = ints<0>>
   constexpr auto operator()(X const& in, K const& size, T const& step = {}, P const& margin = {},
                             D const& dilation = {}, C const& ceil = {}) const {
@@ -249,19 +257,8 @@ private:
 };
 /// Returns means of windows; half-precision floats are computed in float32.
 template <int N>
-struct avg_pool_of {
-  template <value X, class... A>
-  constexpr auto operator()(X const& in, braces size, A const&... more) const {
-    return (*this)(in, dims_in(size), more...);
-  }
-  template <value X, class... A>
-  constexpr auto operator()(X const& in, braces size, braces step, A const&... more) const {
-    return (*this)(in, dims_in(size), dims_in(step), more...);
-  }
-  template <value X, class... A>
-  constexpr auto operator()(X const& in, braces size, braces step, braces margin, A const&... more) const {
-    return (*this)(in, dims_in(size), dims_in(step), dims_in(margin), more...);
-  }
+struct avg_pool_of : pool_of_braces<avg_pool_of<N>> {
+  using pool_of_braces<avg_pool_of>::operator();
   template <value X, class K, class T = ints<>, class P = ints<0>, class C = ints<0>>
   constexpr auto operator()(X const& in, K const& size, T const& step = {}, P const& margin = {}, C const& ceil = {},
                             bool count_margin = true, index_t divisor = 0) const {
