@@ -2,7 +2,7 @@
 # Headers that the umbrella does not reach, since they need what a user may not have, or cost what not every user needs:
 # `optional_headers`, a regular expression for names below include/varve.
 set(names
-  aot/ aot.hpp autograd/saved_function.hpp call/ complex/ complex.hpp core/file_bytes.hpp value/tensor_of_bytes.hpp
+  aot/ aot.hpp autograd/saved_function.hpp by_name/ complex/ complex.hpp core/file_bytes.hpp value/tensor_of_bytes.hpp
   custom/saved_functions.hpp export/ export.hpp fake/
   fake.hpp fft/ fft.hpp implicit/ implicit.hpp shape/sym_bool.hpp functional.hpp functional/functional_mode.hpp
   functional/functional_tensor.hpp indexing/ indexing.hpp interop/ io/ jet/ linalg/ linalg.hpp masked/ masked.hpp mode/

@@ -50,7 +50,7 @@ def argument(text, start, most=2000):
 def schemas(root):
     """{name: PyTorch's schemas of what `ops::call` calls by it}"""
     found = {}
-    for file in files(root, "include/varve/call", ".hpp"):
+    for file in files(root, "include/varve/by_name", ".hpp"):
         for text in messages.of_text(read(f"{root}/{file}")):
             if m := re.match(rf"((?:{MODULES})\.)?(\w+)(?:\.\w+)?\(.*\) -> ", text):
                 found.setdefault((m.group(1) or "") + m.group(2), []).append(text)

@@ -18,7 +18,7 @@ TOPICS = {  # title: folders of include/varve; the topics before None are those 
     "Linear algebra and Fourier": ["linalg", "fft"],
     "Special functions": ["special"], "Complex numbers": ["complex"], "Random numbers": ["random"],
     "Sorts, indices, signals": ["sorting", "indexing", "masked", "signal"], "Files": ["io"],
-    "Other libraries": ["interop"], "Export": ["export"], "Modes": ["mode"], "Calls by name": ["call"], None: None,
+    "Other libraries": ["interop"], "Export": ["export"], "Modes": ["mode"], "Calls by name": ["by_name"], None: None,
     "Dispatcher": ["dispatch"], "Interpreters": ["interpreter"], "Families of rules": ["rule"],
     "Tracing and graphs": ["trace", "graph", "pass"], "Fake tensors and sizes": ["fake", "shape"],
     "Kernels": ["kernel"]}

@@ -2,7 +2,7 @@
 #pragma once
 /// @file
 /// Graphs that are written as C++ by one program and compiled into another, which compares.
-#include <varve/call/all.hpp>
+#include <varve/by_name/all.hpp>
 #include <varve/export/emit_cpp.hpp>
 #include <varve/varve.hpp>
 

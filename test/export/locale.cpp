@@ -4,7 +4,7 @@
 #include "../sample/value.hpp"
 
 #include <varve/autograd/saved_function.hpp>
-#include <varve/call/all.hpp>
+#include <varve/by_name/all.hpp>
 #include <varve/export.hpp>
 #include <varve/export/emit_cpp.hpp>
 #include <varve/io/csv.hpp>

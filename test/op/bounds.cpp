@@ -2,7 +2,7 @@
 // Comparisons and clamps with numbers that the dtype does not hold.
 #include "op_test.hpp"
 
-#include <varve/call/all.hpp>
+#include <varve/by_name/all.hpp>
 
 #include <varve_test.hpp>
 

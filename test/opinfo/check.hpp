@@ -4,7 +4,7 @@
 /// Runs a recorded case by the name of its operator, and says how what it gives differs from what was recorded.
 #include "reader.hpp"
 
-#include <varve/call/call.hpp>
+#include <varve/by_name/call.hpp>
 #include <varve/graph/interpret.hpp>
 #include <varve/op/cat.hpp>
 #include <varve/trace/make_fx.hpp>

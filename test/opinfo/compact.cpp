@@ -3,7 +3,7 @@
 // int16 what int64 gives, as far as it fits.
 #include "check.hpp"
 
-#include <varve/call/all.hpp>
+#include <varve/by_name/all.hpp>
 
 #include <algorithm>
 #include <filesystem>

@@ -3,7 +3,7 @@
 // human, gives for numbers without imaginary parts what it gives for real ones, and has derivatives that fit together.
 #include "check.hpp"
 
-#include <varve/call/all.hpp>
+#include <varve/by_name/all.hpp>
 #include <varve/fft.hpp>
 
 #include <algorithm>

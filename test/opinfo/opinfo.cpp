@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "check.hpp"
 
-#include <varve/call/all.hpp>
+#include <varve/by_name/all.hpp>
 #include <varve/fake.hpp>
 
 #include <algorithm>

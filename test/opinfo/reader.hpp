@@ -4,7 +4,7 @@
 /// Reads the recorded cases of `data/` (its README tells the format).
 #include "../sample/value.hpp"
 
-#include <varve/call/argument.hpp>
+#include <varve/by_name/argument.hpp>
 
 #include <algorithm>
 #include <fstream>

@@ -5,7 +5,7 @@
 /// prints is what it runs. Functions are called by name (`ops::call`).
 #include "program.hpp"
 
-#include <varve/call/all.hpp>
+#include <varve/by_name/all.hpp>
 #include <varve/varve.hpp>
 
 #include <array>

@@ -206,7 +206,7 @@ struct ops {
   ///
   /// Returns one argument for each result of the schema, where a list is one result. All checks are those of the
   /// function. Throws `dispatch_error` for an unknown name. Throws `value_error`, which shows the schemas, if the
-  /// arguments fit none. Defined in `call/call.hpp`.
+  /// arguments fit none. Defined in `by_name/call.hpp`.
   static std::vector<argument> call(std::string_view name, std::span<argument const> x,
                                     std::span<named_argument const> named);
   static std::vector<argument> call(std::string_view name, std::initializer_list<argument> x,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <varve/call/call.hpp>
+#include <varve/by_name/call.hpp>
 
 namespace varve::by_name {
 /// Returns the call rows of activations, losses, normalizations, attention and convolutions.
@@ -8,7 +8,7 @@ std::span<call_row const> networks();
 } // namespace varve::by_name
 
 #if VARVE_DEFINES
-#include <varve/call/adapt.hpp>
+#include <varve/by_name/adapt.hpp>
 #include <varve/nn/activation.hpp>
 #include <varve/nn/attention.hpp>
 #include <varve/nn/loss.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <varve/call/call.hpp>
+#include <varve/by_name/call.hpp>
 
 namespace varve::by_name {
 /// Returns the call rows of reductions, softmax and similar operators.
@@ -8,7 +8,7 @@ std::span<call_row const> reductions();
 } // namespace varve::by_name
 
 #if VARVE_DEFINES
-#include <varve/call/adapt.hpp>
+#include <varve/by_name/adapt.hpp>
 #include <varve/composite/norms.hpp>
 #include <varve/composite/statistics.hpp>
 #include <varve/linalg/spectral.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <varve/call/row.hpp>
+#include <varve/by_name/row.hpp>
 #include <varve/dispatch/integer_range.hpp>
 #include <varve/op/to.hpp>
 

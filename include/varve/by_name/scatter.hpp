@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <varve/call/call.hpp>
+#include <varve/by_name/call.hpp>
 
 namespace varve::by_name {
 /// Returns the call rows of operators that write by index, and of indices of several dimensions.
@@ -8,7 +8,7 @@ std::span<call_row const> scattering();
 } // namespace varve::by_name
 
 #if VARVE_DEFINES
-#include <varve/call/adapt.hpp>
+#include <varve/by_name/adapt.hpp>
 #include <varve/indexing/advanced.hpp>
 #include <varve/indexing/scatter.hpp>
 #include <varve/op/all.hpp>

@@ -2,7 +2,7 @@
 #include "../sample/value.hpp"
 
 #include <varve/autograd/backward.hpp>
-#include <varve/call/all.hpp>
+#include <varve/by_name/all.hpp>
 #include <varve/composite/at.hpp>
 #include <varve/transform/grad.hpp>
 #include <varve/transform/vmap.hpp>

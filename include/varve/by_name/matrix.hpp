@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <varve/call/call.hpp>
+#include <varve/by_name/call.hpp>
 
 namespace varve::by_name {
 /// Returns the call rows of products of vectors and matrices.
@@ -8,7 +8,7 @@ std::span<call_row const> matrices();
 } // namespace varve::by_name
 
 #if VARVE_DEFINES
-#include <varve/call/adapt.hpp>
+#include <varve/by_name/adapt.hpp>
 #include <varve/composite/calculus.hpp>
 #include <varve/composite/einsum.hpp>
 #include <varve/composite/norms.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <varve/call/argument.hpp>
+#include <varve/by_name/argument.hpp>
 
 #include <optional>
 #include <span>

@@ -2,7 +2,7 @@
 // Operators by name of which PyTorch's recorded cases tell nothing here: what PyTorch gives for small values.
 #include "../sample/value.hpp"
 
-#include <varve/call/all.hpp>
+#include <varve/by_name/all.hpp>
 #include <varve/composite/at.hpp>
 #include <varve/nn.hpp>
 #include <varve/op/operators.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <varve/call/call.hpp>
+#include <varve/by_name/call.hpp>
 
 namespace varve::by_name {
 /// Returns the call rows of views, joins and splits.
@@ -8,7 +8,7 @@ std::span<call_row const> views();
 } // namespace varve::by_name
 
 #if VARVE_DEFINES
-#include <varve/call/adapt.hpp>
+#include <varve/by_name/adapt.hpp>
 #include <varve/composite/diagonals.hpp>
 #include <varve/composite/index_select.hpp>
 #include <varve/composite/pad.hpp>

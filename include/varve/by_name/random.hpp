@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <varve/call/call.hpp>
+#include <varve/by_name/call.hpp>
 
 namespace varve::by_name {
 /// Returns the call rows of random numbers, which all use the thread's generator.
@@ -8,7 +8,7 @@ std::span<call_row const> random_numbers();
 } // namespace varve::by_name
 
 #if VARVE_DEFINES
-#include <varve/call/adapt.hpp>
+#include <varve/by_name/adapt.hpp>
 #include <varve/nn/dropout.hpp>
 #include <varve/op/all.hpp>
 #include <varve/random/in_place.hpp>

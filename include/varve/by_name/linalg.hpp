@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
-#include <varve/call/call.hpp>
+#include <varve/by_name/call.hpp>
 
 namespace varve::by_name {
 /// Returns the call rows of matrix factorizations and of operators built on them.
@@ -8,7 +8,7 @@ std::span<call_row const> factorizations();
 } // namespace varve::by_name
 
 #if VARVE_DEFINES
-#include <varve/call/adapt.hpp>
+#include <varve/by_name/adapt.hpp>
 #include <varve/composite/ranges.hpp>
 #include <varve/linalg/inverse.hpp>
 #include <varve/linalg/ldl.hpp>

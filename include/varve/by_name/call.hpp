@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 #include <varve/autograd/leaf.hpp>
-#include <varve/call/row.hpp>
+#include <varve/by_name/row.hpp>
 #include <varve/core/message.hpp>
 #include <varve/core/number_text.hpp>
 #include <varve/dispatch/library.hpp>
@@ -15,7 +15,7 @@
 
 /// @file
 /// Calls by name, with arguments known at run time: `ops::call("sum", {x}, {{"dim", 1}})`. Available are the names of
-/// the families whose headers the program includes (`call/all.hpp` includes all). A program that links the compiled
+/// the families whose headers the program includes (`by_name/all.hpp` includes all). A program that links the compiled
 /// library has all names.
 namespace varve {
 
@@ -455,7 +455,7 @@ std::vector<T> call_by_name(std::string_view name, std::span<T const> x, std::sp
   if (all.empty())
     refuse::with<dispatch_error>(
         ("varve: there is no operator " + std::string(name) +
-         " to call by name; include the header of its family (varve/call/all.hpp has all), or link "
+         " to call by name; include the header of its family (varve/by_name/all.hpp has all), or link "
          "the compiled library")
             .c_str());
   std::string why;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "../sample/value.hpp"
 
-#include <varve/call/all.hpp>
+#include <varve/by_name/all.hpp>
 #include <varve/nn/dropout.hpp>
 #include <varve/random.hpp>
 #include <varve/varve.hpp>
