@@ -15,6 +15,7 @@
 #include <varve/hop/print.hpp>
 #include <varve/hop/run_const_graph.hpp>
 #include <varve/hop/switch_case.hpp>
+#include <varve/implicit.hpp>
 #include <varve/trace/make_fx.hpp>
 #include <varve/varve.hpp>
 
@@ -259,5 +260,16 @@ inline void add_calls(std::vector<hop_row>& to) {
                   })};
                 },
                 {{1, 2, 3, 2}, {1, 2, 4, 2}, {1, 2, 4, 3}}});
+  to.push_back({"",
+                "implicit::root",
+                [](v x) {
+                  static auto const cubic = vv::implicit::root(
+                      [](t y, t a, t b) { return tensor(y * y * y + (a * a + 1.0) * y - vv::sin(b)); });
+                  return values{cubic(vv::zeros_like(x[1]), x[0], x[1])};
+                },
+                {{3}, {3}},
+                plain,
+                {{"which no other process knows", {"save", "save of vjp"}},
+                 {"linalg_solve cannot be written as a loop", {"emit_cpp"}}}});
 }
 } // namespace sample
