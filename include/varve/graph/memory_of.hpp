@@ -16,15 +16,14 @@ constexpr int memory_of(graph const& g, int n) {
 }
 /// Marks the views through which a result, or an operand of a call with functions, is seen: from each back to the
 /// memory that it is in. Linear in the nodes.
-constexpr list<char> views_seen(graph const& g) {
-  list<char> marks(g.nodes.size(), 0);
+constexpr void mark_views_seen(graph const& g, list<char>& marks) {
+  marks.assign(g.nodes.size(), 0);
   auto const mark = [&](int n) {
     for (; !marks[n] && lies_in_operand(*g.nodes[n].op); n = g.edges[g.nodes[n].first]) marks[n] = 1;
   };
   for (int r : g.results) mark(r);
   for (node const& nd : g.nodes)
     for (int k = 0; nd.regions_count > 0 && k < nd.count; ++k) mark(g.edges[nd.first + k]);
-  return marks;
 }
 /// Returns the operator of a node, among those written from `since` on, that writes into memory from before; null if
 /// none does.

@@ -22,7 +22,8 @@ constexpr graph cse(graph const& g, purpose what_for = purpose::derivatives) {
   list<operator_class> const kinds = identify(g);
   list<char> const marks = live_nodes(g);
   char const* const live = marks.data();
-  list<char> const seen = what_for == purpose::derivatives ? detail::views_seen(g) : list<char>(g.nodes.size(), 0);
+  list<char> seen;
+  if (what_for == purpose::derivatives) detail::mark_views_seen(g, seen);
   operator_class const* const what = kinds.data();
   auto mix = [](std::uint64_t h, std::uint64_t x) { return (h ^ x) * 0x9E3779B97F4A7C15u ^ (h >> 29); };
   auto same_bits = [](double a, double b) {
@@ -37,7 +38,7 @@ constexpr graph cse(graph const& g, purpose what_for = purpose::derivatives) {
     node const& nd = g.nodes[n];
     op_kind const kind = nd.op->kind;
     if (kind == op_kind::placeholder || kind == op_kind::random || kind == op_kind::mutation || kind == op_kind::hop ||
-        kind == op_kind::effect || seen[n] || (kind != op_kind::constant && !nd.op->shape))
+        kind == op_kind::effect || (seen.size() && seen[n]) || (kind != op_kind::constant && !nd.op->shape))
       return w.copy(nd);
     bool const data = what[n] == operator_class::data;
     double const* const elements = g.constants.data() + (data ? static_cast<std::ptrdiff_t>(nd.value) : 0);

@@ -205,7 +205,7 @@ constexpr int constant_elements::visit(int n) {
 constexpr graph fold(graph const& g, purpose what_for = purpose::derivatives) {
   detail::constant_elements f(g);
   f.what_for = what_for;
-  if (what_for == purpose::derivatives) f.seen = detail::views_seen(g);
+  if (what_for == purpose::derivatives) detail::mark_views_seen(g, f.seen);
   graph const r = f.w.run([&](int n) { return f.live[n] ? f.visit(n) : -1; }, [] {});
   return detail::with_results_apart(r);
 }
