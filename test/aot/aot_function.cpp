@@ -4,6 +4,7 @@
 #include "../sample/value.hpp"
 
 #include <varve/aot.hpp>
+#include <varve/indexing.hpp>
 #include <varve/varve.hpp>
 
 #include <functional>
@@ -853,6 +854,15 @@ TEST_CASE("aot: a captured tensor that is read as a number is asked at each call
   }
 }
 
+TEST_CASE("aot: a number that a program would depend on is refused with a remedy", "[aot]") {
+  tensor const x = vector_of({1, 0, 2});
+  for (auto const& f : {std::function<tensor(tensor)>([](tensor v) { return vv::nonzero(v); }),
+                        std::function<tensor(tensor)>([](tensor v) { return v * v[0].item(); })}) {
+    CHECK_THROWS_WITH(vv::aot_function(f)(x), ContainsText("depends on data") && ContainsText("use where or cond"));
+    CHECK(vv::this_thread_state.quiet());
+  }
+}
+
 TEST_CASE("aot: made inside of scopes that pack saved values", "[aot][checkpoint]") {
   tensor const x = leaf({0.5, -1, 2}), w = leaf({1, 2, 3});
   auto const f = vv::aot_function([&](tensor v) { return vv::exp(v) * w; });
@@ -908,19 +918,19 @@ TEST_CASE("aot: a write into a view of what is captured is refused under functio
 
 TEST_CASE("aot: writes hidden from autograd stay hidden", "[aot]") {
   using writer = tensor (*)(tensor const&);
-  for (writer const f : {writer([](tensor const& v) { return vv::mul_(v.data(), 2.0), v * 3.0; }),
-                         writer([](tensor const& v) {
-                           tensor const o = vv::cos(v);
-                           return vv::mul_(vv::select(v.data(), 0, 1), 3.0), o * 1.0;
-                         }),
-                         writer([](tensor const& v) {
-                           tensor const w = v.data(), o = v * 1.0;
-                           return vv::add_(w, o.detach()), vv::fill_(w[0].data(), 7.0), o;
-                         }),
-                         writer([](tensor const& v) { // one that is not
-                           tensor const o = v * 1.0;
-                           return vv::mul_(v.data(), 2.0), vv::mul_(v.detach(), 3.0), o;
-                         })})
+  for (writer const f :
+       {writer([](tensor const& v) { return vv::mul_(v.data(), 2.0), v * 3.0; }), writer([](tensor const& v) {
+          tensor const o = vv::cos(v);
+          return vv::mul_(vv::select(v.data(), 0, 1), 3.0), o * 1.0;
+        }),
+        writer([](tensor const& v) {
+          tensor const w = v.data(), o = v * 1.0;
+          return vv::add_(w, o.detach()), vv::fill_(w[0].data(), 7.0), o;
+        }),
+        writer([](tensor const& v) { // one that is not
+          tensor const o = v * 1.0;
+          return vv::mul_(v.data(), 2.0), vv::mul_(v.detach(), 3.0), o;
+        })})
     for (auto const& backend : {vv::graph_compiler(vv::backends::aot_eager), vv::graph_compiler(vv::backends::fused)}) {
       auto const outcome = [&](std::function<tensor(tensor const&)> const& g) {
         tensor const l = leaf({1, 2}), x = l * 1.0, s = vv::sin(x);

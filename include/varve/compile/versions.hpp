@@ -74,6 +74,7 @@ public:
 
 private:
   void number(tensor const& t) override {
+    if (t.object()) return; // it refuses, or reads a tensor that it holds
     if (inside_trace() && !t.is_number()) all.push_back({t, one::bytes_of(t)});
   }
   void memory(tensor const&) override {
