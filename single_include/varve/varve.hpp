@@ -5952,7 +5952,7 @@ struct ops {
   ///
   /// Returns one argument for each result of the schema, where a list is one result. All checks are those of the
   /// function. Throws `dispatch_error` for an unknown name. Throws `value_error`, which shows the schemas, if the
-  /// arguments fit none. Defined in `call/call.hpp`.
+  /// arguments fit none. Defined in `by_name/call.hpp`.
   static std::vector<argument> call(std::string_view name, std::span<argument const> x,
                                     std::span<named_argument const> named);
   static std::vector<argument> call(std::string_view name, std::initializer_list<argument> x,
@@ -23499,6 +23499,17 @@ constexpr int memory_of(graph const& g, int n) {
   while (lies_in_operand(*g.nodes[n].op)) n = g.edges[g.nodes[n].first];
   return n;
 }
+/// Marks the views through which a result, or an operand of a call with functions, is seen: from each back to the
+/// memory that it is in. Linear in the nodes.
+constexpr void mark_views_seen(graph const& g, list<char>& marks) {
+  marks.assign(g.nodes.size(), 0);
+  auto const mark = [&](int n) {
+    for (; !marks[n] && lies_in_operand(*g.nodes[n].op); n = g.edges[g.nodes[n].first]) marks[n] = 1;
+  };
+  for (int r : g.results) mark(r);
+  for (node const& nd : g.nodes)
+    for (int k = 0; nd.regions_count > 0 && k < nd.count; ++k) mark(g.edges[nd.first + k]);
+}
 /// Returns the operator of a node, among those written from `since` on, that writes into memory from before; null if
 /// none does.
 constexpr op_handle const* writes_outside(graph_builder const& b, int since) {
@@ -34999,8 +35010,10 @@ namespace varve {
 /// Eliminates common subexpressions: equal operators with equal attributes and operands become one node, as do equal
 /// constants. Unchanged are random, mutating and higher-order operators, effects, and operators of a `library`, whose
 /// kernels may have a state. Nodes on which no result depends are dropped. The graph must have no in-place operators
-/// (`functionalize`). Equal nodes are found by hash, with expected constant work per node.
-constexpr graph cse(graph const& g) {
+/// (`functionalize`). Equal nodes are found by hash, with expected constant work per node. Views through which a result
+/// is seen stay apart too, unless the graph is for values alone (`purpose::values`): two reshapes of a value that is
+/// not by rows are two copies.
+constexpr graph cse(graph const& g, purpose what_for = purpose::derivatives) {
   rewriter w(g);
   std::size_t slot_count = 16;
   while (slot_count < 2 * g.nodes.size()) slot_count *= 2;
@@ -35009,6 +35022,8 @@ constexpr graph cse(graph const& g) {
   list<operator_class> const kinds = identify(g);
   list<char> const marks = live_nodes(g);
   char const* const live = marks.data();
+  list<char> seen;
+  if (what_for == purpose::derivatives) detail::mark_views_seen(g, seen);
   operator_class const* const what = kinds.data();
   auto mix = [](std::uint64_t h, std::uint64_t x) { return (h ^ x) * 0x9E3779B97F4A7C15u ^ (h >> 29); };
   auto same_bits = [](double a, double b) {
@@ -35023,7 +35038,7 @@ constexpr graph cse(graph const& g) {
     node const& nd = g.nodes[n];
     op_kind const kind = nd.op->kind;
     if (kind == op_kind::placeholder || kind == op_kind::random || kind == op_kind::mutation || kind == op_kind::hop ||
-        kind == op_kind::effect || (kind != op_kind::constant && !nd.op->shape))
+        kind == op_kind::effect || (seen.size() && seen[n]) || (kind != op_kind::constant && !nd.op->shape))
       return w.copy(nd);
     bool const data = what[n] == operator_class::data;
     double const* const elements = g.constants.data() + (data ? static_cast<std::ptrdiff_t>(nd.value) : 0);
@@ -35094,6 +35109,7 @@ struct constant_elements {
   list<operator_class> made{}; // of the new nodes
   list<char> splat{};          // every element of the new node is `value`
   list<double> value{};
+  list<char> seen{}; // of the old nodes: views through which results are seen, where sharing matters
   purpose what_for = purpose::values;
   op_handle const* expand = nullptr;
   op_handle const *add_ = nullptr, *sub_ = nullptr, *neg_ = nullptr; // operators to write with, if the graph has them
@@ -35215,7 +35231,7 @@ struct constant_elements {
   void find_only_beside();
   constexpr int visit(int n);
   constexpr int arithmetic(node const& nd, operator_class k, int const* in);
-  constexpr int view(node nd, operator_class k, int const* in);
+  constexpr int view(node nd, operator_class k, int const* in, bool shows);
   constexpr int slice(node nd, int a);
 
   static constexpr index_t few = 64; // elements of a constant that `fold` computes
@@ -35398,8 +35414,26 @@ constexpr int constant_elements::slice(node nd, int a) {
   return add(e, &from, operator_class::expand);
 }
 
+/// True if each size of `whole` is the product of sizes of `parts` that follow each other.
+constexpr bool splits(dims const& parts, dims const& whole) {
+  int p = 0;
+  for (int k = 0; k < whole.n; ++k) {
+    extent product = 1;
+    for (; p < parts.n && !known_equal(product, whole[k]); ++p) product *= parts[p];
+    if (!known_equal(product, whole[k])) return false;
+  }
+  for (; p < parts.n; ++p)
+    if (!known_equal(parts[p], 1)) return false;
+  return true;
+}
+/// True if a reshape of a reshape shares memory with the operand of both exactly if one reshape does. That is so where
+/// the first only splits axes and thus never copies, or splits axes of the second and thus copies only if one does.
+constexpr bool shares_as_one(dims const& from, dims const& between, dims const& to) {
+  return splits(between, from) || splits(between, to);
+}
+
 /// Simplifies views of views, and views that change nothing; -1 if nothing applies.
-constexpr int constant_elements::view(node nd, operator_class k, int const* in) {
+constexpr int constant_elements::view(node nd, operator_class k, int const* in, bool shows) {
   int const a = in[0];
   if (k == operator_class::permute) {
     dims perm = nd.at[0];
@@ -35428,6 +35462,8 @@ constexpr int constant_elements::view(node nd, operator_class k, int const* in) 
   if (at(a).out.sizes == nd.out.sizes) return a; // expand and reshape
   if (kind(a) == k) {
     int const from = input(a, 0);
+    if (shows && k == operator_class::reshape && !shares_as_one(at(from).out.sizes, at(a).out.sizes, nd.out.sizes))
+      return -1;
     if (at(from).out.sizes == nd.out.sizes) return from;
     return add(nd, &from, k);
   }
@@ -35468,7 +35504,7 @@ constexpr int constant_elements::visit(int n) {
     if (is_splat(in[0]) && is_floating(nd.out.type))
       same = splatted(nd.out, kernel::converted(nd.out.type, value[static_cast<std::size_t>(in[0])]));
   } else if (k >= operator_class::reshape && k <= operator_class::slice) {
-    same = view(nd, k, in);
+    same = view(nd, k, in, seen.size() && seen[n]);
   } else if (k == operator_class::mm) { // a transposed operand is read transposed
     dims flags = nd.at[0];
     for (int e = 0; e < 2; ++e) {
@@ -35492,10 +35528,12 @@ constexpr int constant_elements::visit(int n) {
 /// Unless both operands are known, x + 0 stays, because it turns -0 into 0. So does x * 0, because it is NaN for
 /// infinite x. Arithmetic, comparisons, conversions and views of array constants are computed up to 64 elements. Nodes
 /// on which no result depends are dropped. Each node has one bounded visit. For `purpose::values`, `detach` is removed
-/// too, and nodes of the traced body of a custom function are folded like any other.
+/// too, and nodes of the traced body of a custom function are folded like any other. Otherwise results share memory
+/// with arguments and with each other as before.
 constexpr graph fold(graph const& g, purpose what_for = purpose::derivatives) {
   detail::constant_elements f(g);
   f.what_for = what_for;
+  if (what_for == purpose::derivatives) detail::mark_views_seen(g, f.seen);
   graph const r = f.w.run([&](int n) { return f.live[n] ? f.visit(n) : -1; }, [] {});
   return detail::with_results_apart(r);
 }
@@ -35516,12 +35554,12 @@ constexpr graph optimize(graph const& g, purpose what_for = purpose::derivatives
     graph const pure =
         detail::functionalized(g, what_for); // writes into arguments remain, after everything that reads them
     graph const folded = fold(pure, what_for);
-    graph const r = cse(folded);
+    graph const r = cse(folded, what_for);
     if (what_for == purpose::values) return r;
     return detail::results_apart(g, r);
   }
   graph const folded = fold(g, what_for);
-  graph const r = cse(folded);
+  graph const r = cse(folded, what_for);
   if (what_for == purpose::values) return r;
   return detail::results_apart(g, r);
 }
@@ -42409,6 +42447,7 @@ public:
 
 private:
   void number(tensor const& t) override {
+    if (t.object()) return; // it refuses, or reads a tensor that it holds
     if (inside_trace() && !t.is_number()) all.push_back({t, one::bytes_of(t)});
   }
   void memory(tensor const&) override {
