@@ -3,7 +3,7 @@
 // programs without the library.
 #include "../before_main.hpp"
 
-#include <varve/by_name/call.hpp>
+#include <varve/by_name/nn.hpp>
 
 #include <varve_test.hpp>
 
