@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+#pragma GCC diagnostic push // as in varve.hpp
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+
+#include <varve/export/c_matrices.hpp>
+#include <varve/plan/planner.hpp>
+
+namespace varve::c99 {
+inline constexpr dtype element_types[] = {dtype::float64, dtype::int64, dtype::float32,
+                                          dtype::int32,   dtype::uint8, dtype::bool_};
+
+/// The place of each array of a function: temporaries of one dtype share an array where their lifetimes allow it.
+struct layout {
+  struct piece {
+    dtype type;
+    index_t begin, bytes; // in the memory of the function
+    bool shared;          // smaller than its arrays together
+  };
+  std::vector<piece> pieces{};
+  std::vector<index_t> at{}; // of a buffer: its first element in its piece; -1: it is no array
+  index_t bytes = 0;
+
+  layout() = default;
+  VARVE_COLD explicit layout(loop::program const& p) : at(p.buffers.size(), -1) {
+    for (dtype const t : element_types) {
+      loop::program own = p;
+      index_t separate = 0;
+      bool any = false;
+      for (loop::buffer& b : own.buffers) {
+        if (b.where != loop::place::arena) continue;
+        if (b.type == t && b.elements != 1) any = true, separate += b.elements * itemsize(t);
+        else b.where = loop::place::scratch;
+      }
+      if (!any) continue;
+      loop::place_in_arena(own);
+      index_t const size = std::max<index_t>(own.workspace, itemsize(t)); // names without elements need memory too
+      for (std::size_t k = 0; k < at.size(); ++k)
+        if (loop::buffer const& b = own.buffers[k]; b.where == loop::place::arena) at[k] = b.number / itemsize(t);
+      pieces.push_back({t, bytes, size, own.workspace < separate});
+      bytes += (size + 15) / 16 * 16;
+    }
+  }
+};
+
+/// The planned functions of a graph, whose numbers are those of its regions, and their arrays.
+class function_plans {
+public:
+  VARVE_COLD function_plans(graph const& g_, context& shared_)
+      : g(g_), shared(shared_), plans(g_.regions.size()), layouts(g_.regions.size()), planned(g_.regions.size(), 0) {
+    plan(0);
+  }
+  graph function(int r) const { return r ? function_of(g, r) : g; }
+  loop::program const& plan_of(int r) const { return plans[static_cast<std::size_t>(r)]; }
+  layout const& layout_of(int r) const { return layouts[static_cast<std::size_t>(r)]; }
+  /// Returns the bytes of the arrays of function `r` and of those that are active at a time below it.
+  index_t arrays(int r) const {
+    index_t below = 0;
+    for (loop::stage const& s : plan_of(r).stages)
+      for (int const q : callees(plan_of(r), s)) below = (std::max)(below, arrays(q));
+    return layout_of(r).bytes + below;
+  }
+
+private:
+  graph const& g;
+  context& shared;
+  std::vector<loop::program> plans;
+  std::vector<layout> layouts;
+  std::vector<char> planned;
+
+  static bool calls(loop::stage const& s) {
+    return s.kind == loop::stage_kind::branch || s.kind == loop::stage_kind::scan;
+  }
+  static std::vector<int> callees(loop::program const& p, loop::stage const& s) {
+    if (!calls(s)) return {};
+    loop::call_info const& c = p.calls[s.number];
+    if (s.kind == loop::stage_kind::branch) return {c.region, c.region + 1};
+    return c.condition >= 0 ? std::vector<int>{c.region, c.condition} : std::vector<int>{c.region};
+  }
+  /// Plans function `r` and those that it calls.
+  void plan(int r) {
+    auto const k = static_cast<std::size_t>(r);
+    if (planned[k]) return;
+    planned[k] = 1;
+    loop::program p = loop::plan(function(r));
+    drop_unread(p);
+    for (loop::stage& s : p.stages) matrix_writer::add_temporaries(p, s);
+    int const first = g.regions[r].node_first; // names use the node numbers of the whole graph
+    auto counts_to = [&](index_t n) {
+      if (n > INT16_MAX) shared.index = "ptrdiff_t";
+    };
+    for (loop::buffer& b : p.buffers) {
+      b.node += b.node < 0 ? 0 : first;
+      type_text(b.type); // refuses dtypes that C lacks
+      counts_to(b.elements);
+    }
+    for (loop::step& s : p.steps) s.node += first;
+    for (loop::body const& b : p.bodies)
+      for (int l = 0; l < b.rank; ++l) counts_to(b.extent[l]);
+    layouts[k] = layout(p);
+    for (loop::stage const& s : p.stages)
+      for (int const q : callees(p, s)) plan(q);
+    plans[k] = std::move(p);
+  }
+  /// Marks the buffers that the text of a stage reads.
+  void mark_reads(loop::program const& p, loop::stage const& s, std::vector<char>& read) const {
+    auto mark = [&](int k) {
+      if (k >= 0) read[static_cast<std::size_t>(k)] = 1;
+    };
+    if (s.kind == loop::stage_kind::loops) return loop_writer::mark_reads(shared, p, p.bodies[s.number], read);
+    if (!calls(s)) return void(std::for_each(s.in, s.in + 3, mark));
+    loop::call_info const& c = p.calls[s.number];
+    int const carried = s.kind == loop::stage_kind::scan ? static_cast<int>(c.at[0][0]) : 0;
+    mark(s.in[0]);
+    for (int k = 0; k < c.operands; ++k) mark(p.ports[s.in[1] + k]);
+    for (int k = 0; k < c.results + carried; ++k) mark(p.ports[s.in[2] + k]);
+  }
+  /// Removes results that are temporaries which no text reads, because compilers warn of them. The planner keeps them
+  /// if a step reads them, even if nothing uses the step.
+  void drop_unread(loop::program& p) const {
+    for (bool again = true; again;) {
+      std::vector<char> read(p.buffers.size(), 0);
+      for (loop::stage const& s : p.stages) mark_reads(p, s, read);
+      auto const is_needed = [&](int k) {
+        return p.buffers[k].where != loop::place::arena || read[static_cast<std::size_t>(k)];
+      };
+      list<loop::stage> kept;
+      again = false;
+      for (loop::stage const& s : p.stages) {
+        bool needed = calls(s);
+        if (s.kind == loop::stage_kind::loops) {
+          loop::body& b = p.bodies[s.number];
+          int count = 0;
+          for (int k = 0; k < b.sink_count; ++k)
+            if (loop::sink const sink = p.sinks[b.sink_first + k]; is_needed(p.accesses[sink.access].buffer))
+              p.sinks[b.sink_first + count++] = sink;
+          again = again || (count > 0 && count != b.sink_count);
+          needed = count > 0, b.sink_count = count;
+        } else if (!needed) {
+          needed = is_needed(s.out);
+        }
+        if (needed) kept.push_back(s);
+      }
+      again = again || kept.size() != p.stages.size();
+      p.stages = kept;
+    }
+  }
+};
+
+} // namespace varve::c99
+
+#pragma GCC diagnostic pop
