@@ -7,6 +7,7 @@
 #include <varve/dispatch/boxed.hpp>
 #include <varve/export/emit_c.hpp>
 
+#include <algorithm>
 #include <cstdlib>
 #include <dlfcn.h>
 #include <filesystem>
@@ -49,13 +50,19 @@ public:
     for (c_unit const& u : units) {
       std::ofstream(at_ / (u.name + ".h")) << u.text.header;
       std::string list;
+      for (std::size_t k = 0; k < u.text.sizes.size(); ++k)
+        list += (list.empty() ? "n[" : ", n[") + std::to_string(k) + "]";
+      std::string const sizes = list;
       for (int k = 0; k < u.arguments; ++k) list += (list.empty() ? "x[" : ", x[") + std::to_string(k) + "]";
       for (int k = 0; k < u.results; ++k) list += (list.empty() ? "y[" : ", y[") + std::to_string(k) + "]";
       if (u.text.work) list += list.empty() ? "work" : ", work";
-      all << u.text.source << "int call_" << u.name << "(const void *const *x, void *const *y, void *work);\nint call_"
-          << u.name
-          << "(const void *const *x, void *const *y, void *work) {\n  (void)x, (void)y, (void)work;\n  return "
-          << u.name << "(" << list << ");\n}\n";
+      std::string const parameters = "(const size_t *n, const void *const *x, void *const *y, void *work)",
+                        bytes = "size_t bytes_" + u.name + "(const size_t *n)";
+      all << u.text.source << "#include <stddef.h>\nint call_" << u.name << parameters << ";\nint call_" << u.name
+          << parameters << " {\n  (void)n, (void)x, (void)y, (void)work;\n  return " << u.name << "(" << list
+          << ");\n}\n";
+      if (u.text.work < 0)
+        all << bytes << ";\n" << bytes << " {\n  (void)n;\n  return " << u.name << "_work(" << sizes << ");\n}\n";
     }
     all.close();
     std::string const log = (at_ / "log").string();
@@ -79,22 +86,30 @@ public:
   /// What the compiler said, if it failed.
   std::string const& failed() const { return failed_; }
 
-  using entry = int (*)(void const* const*, void* const*, void*);
+  using entry = int (*)(std::size_t const*, void const* const*, void* const*, void*);
   entry function(std::string const& name) const {
     return reinterpret_cast<entry>(::dlsym(loaded_, ("call_" + name).c_str()));
   }
-  /// Calls a program. `results` tells shapes and dtypes. Returns what the function returned, and the results.
-  std::pair<int, values> run(c_unit const& u, values const& arguments, values const& results) const {
+  /// The bytes of `work` that a program with symbolic sizes says it needs.
+  std::size_t bytes(c_unit const& u, std::vector<std::size_t> const& sizes) const {
+    if (u.text.work >= 0) return static_cast<std::size_t>(u.text.work);
+    return reinterpret_cast<std::size_t (*)(std::size_t const*)>(::dlsym(loaded_, ("bytes_" + u.name).c_str()))(
+        sizes.data());
+  }
+  /// Calls a program. `results` tells shapes and dtypes. Returns what the function returned, and the results; -1 if it
+  /// wrote behind its memory.
+  std::pair<int, values> run(c_unit const& u, values const& arguments, values const& results,
+                             std::vector<std::size_t> const& sizes = {}) const {
     values in, out;
     std::vector<void const*> from;
     std::vector<void*> to;
     for (tensor const& t : arguments)
       in.push_back(t.is_contiguous() ? t : varve::detail::contiguous_copy(t)), from.push_back(in.back().raw());
     for (tensor const& t : results) out.push_back(blank(t.sizes(), t.dtype())), to.push_back(out.back().raw());
-    void* const work = u.text.work ? std::malloc(static_cast<std::size_t>(u.text.work)) : nullptr;
-    int const code = function(u.name)(from.data(), to.data(), work);
-    std::free(work);
-    return {code, out};
+    std::vector<unsigned char> work(bytes(u, sizes) + 64, 0xa5); // aligned as by malloc
+    int const code = function(u.name)(sizes.data(), from.data(), to.data(), work.data());
+    bool const inside = std::all_of(work.end() - 64, work.end(), [](unsigned char c) { return c == 0xa5; });
+    return {inside ? code : -1, out};
   }
 
 private:

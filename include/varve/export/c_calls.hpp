@@ -48,6 +48,7 @@ private:
   call_writer(writer& out_, context& c_, loop::program const& p_, loop::stage const& s_)
       : out(out_), c(c_), p(p_), s(s_), info(p_.calls[s_.number]) {}
   std::string result(std::string const& at) const { return element(p, s.out, at); }
+  std::string size(extent n, bool factor = false) const { return c.sizes(n.bits, factor); }
   std::string in(int k, std::string const& at) const { return element(p, s.in[k], at); }
   std::string added(std::string const& x, std::string const& y) const {
     return c.c.arithmetic(operator_class::add, info.out.type, {x}, {y}).text;
@@ -56,8 +57,8 @@ private:
     return within(c.c.arithmetic(operator_class::mul, info.out.type, {x}, {y}), binding::product);
   }
 
-  void open(std::string const& i, index_t n) const {
-    out.open("for (" + c.index + " " + i + " = 0; " + i + " < " + text(n) + "; ++" + i + ") {");
+  void open(std::string const& i, extent n) const {
+    out.open("for (" + c.index + " " + i + " = 0; " + i + " < " + size(n) + "; ++" + i + ") {");
   }
   /// Opens a loop over each dimension, `i0`, `i1`, ...
   void open(dims const& sizes) const {
@@ -67,19 +68,19 @@ private:
     for (int k = 0; k < n; ++k) out.close();
   }
   /// Returns the sum of the terms that are not 0.
-  static std::string sum_of(std::vector<std::pair<index_t, std::string>> const& terms, index_t offset = 0) {
+  std::string sum_of(std::vector<std::pair<extent, std::string>> const& terms, index_t offset = 0) const {
     std::string r;
     for (auto const& [times, i] : terms)
-      if (times != 0 && i != "0") r += (r.empty() ? "" : " + ") + (times == 1 ? "" : text(times) + " * ") + i;
+      if (times != 0 && i != "0") r += (r.empty() ? "" : " + ") + (times == 1 ? "" : size(times, true) + " * ") + i;
     if (offset != 0) r += r.empty() ? text(offset) : (offset < 0 ? " - " : " + ") + text(offset < 0 ? -offset : offset);
     return r.empty() ? "0" : r;
   }
   /// Returns the element number at the loop indices, with the index of dimension `axis` replaced by `there`.
-  static std::string at(dims const& sizes, index_t axis = -1, std::string const& there = "") {
-    dims const strides = contiguous_strides(sizes);
-    std::vector<std::pair<index_t, std::string>> terms;
+  std::string at(dims const& sizes, index_t axis = -1, std::string const& there = "") const {
+    dims const strides = c.sizes.strides(sizes);
+    std::vector<std::pair<extent, std::string>> terms;
     for (int k = 0; k < sizes.n; ++k)
-      if (sizes[k] != 1) terms.emplace_back(strides[k].number(), k == axis ? there : "i" + text(k));
+      if (sizes[k] != 1) terms.emplace_back(strides[k], k == axis ? there : "i" + text(k));
     return sum_of(terms);
   }
   /// Writes a product: rows of the result add up rows of the second operand, which a compiler vectorizes; if that
@@ -87,17 +88,18 @@ private:
   void product() const {
     int const rank = info.out.sizes.n;
     bool const ta = info.at[0][0] != 0, tb = info.at[0][1] != 0;
-    index_t const m = info.out.sizes[rank - 2], n = info.out.sizes[rank - 1], k = info.in[0].sizes[rank - (ta ? 2 : 1)],
-                  count = m * n > 0 ? numel(info.out.sizes).number() / (m * n) : 0;
-    if (count == 0) return;
-    auto one = [](index_t size, std::string const& i) { return size == 1 ? std::string("0") : i; };
+    extent const m = info.out.sizes[rank - 2], n = info.out.sizes[rank - 1], k = info.in[0].sizes[rank - (ta ? 2 : 1)],
+                 count = c.sizes.count(info.out.sizes.sub(0, rank - 2)), mk = c.sizes.product(m, k),
+                 kn = c.sizes.product(k, n), mn = c.sizes.product(m, n);
+    if (count == 0 || mn == 0) return;
+    auto one = [](extent size, std::string const& i) { return size == 1 ? std::string("0") : i; };
     std::string const e = one(count, "e"), i = one(m, "i"), j = one(n, "j"), q = one(k, "q");
-    std::string const x = in(0, sum_of({{m * k, e}, {ta ? 1 : k, i}, {ta ? m : 1, q}})),
-                      w = in(1, sum_of({{k * n, e}, {tb ? k : 1, j}, {tb ? 1 : n, q}})),
-                      to = result(sum_of({{m * n, e}, {n, i}, {1, j}}));
+    std::string const x = in(0, sum_of({{mk, e}, {ta ? extent(1) : k, i}, {ta ? m : extent(1), q}})),
+                      w = in(1, sum_of({{kn, e}, {tb ? k : extent(1), j}, {tb ? extent(1) : n, q}})),
+                      to = result(sum_of({{mn, e}, {n, i}, {1, j}}));
     std::string const type = type_text(info.out.type);
     int loops = 0;
-    auto loop = [&](std::string const& name, index_t size) {
+    auto loop = [&](std::string const& name, extent size) {
       if (size != 1) open(name, size), ++loops;
     };
     loop("e", count), loop("i", m);
@@ -123,13 +125,21 @@ private:
   }
   /// Writes a convolution: for each tap, the products of the places that it meets in the field.
   void convolution() const {
-    kernel::convolution_sizes const z(info.at, info.in[0].sizes, info.in[1].sizes, info.out.sizes);
+    dims input = info.in[0].sizes, output = info.out.sizes;
+    extent const batch = input[0]; // the only size that may be symbolic
+    input[0] = output[0] = 1;
+    for (dims const& d : {input, info.in[1].sizes, output})
+      if (!varve::detail::are_numbers(d))
+        refuse::argument_is_invalid("emit_c", "operator convolution cannot be written with symbolic sizes, except for "
+                                              "the number of samples; trace the other sizes as numbers");
+    kernel::convolution_sizes const z(info.at, input, info.in[1].sizes, output);
     index_t const m = z.place_channels, f = z.field_channels;
-    out.line("for (" + c.index + " e = 0; e < " + text(numel(info.out.sizes)) + "; ++e) " + result("e") + " = 0;");
-    open("b", z.batch), open("g", z.groups), open("m", m), open("f", f);
+    out.line("for (" + c.index + " e = 0; e < " + size(c.sizes.count(info.out.sizes)) + "; ++e) " + result("e") +
+             " = 0;");
+    open("b", batch), open("g", z.groups), open("m", m), open("f", f);
     std::string place, field;
     int inner = 0, conditions = 0;
-    std::vector<std::pair<index_t, std::string>> places{
+    std::vector<std::pair<extent, std::string>> places{
         {z.groups * m * z.places(), "b"}, {m * z.places(), "g"}, {z.places(), "m"}},
         fields{{z.groups * f * z.field_size(), "b"}, {f * z.field_size(), "g"}, {z.field_size(), "f"}},
         taps{{m * f * z.taps(), "g"}, {f * z.taps(), "m"}, {z.taps(), "f"}};
@@ -162,54 +172,56 @@ private:
   }
   void slice_backward() const {
     int const axis = static_cast<int>(info.at[1][0]);
-    out.line("for (" + c.index + " e = 0; e < " + text(numel(info.out.sizes)) + "; ++e) " + result("e") + " = 0;");
+    out.line("for (" + c.index + " e = 0; e < " + size(c.sizes.count(info.out.sizes)) + "; ++e) " + result("e") +
+             " = 0;");
     open(info.in[0].sizes);
     out.line(result(at(info.out.sizes, axis,
-                       "(" + text(info.at[1][1]) + " + " + text(info.at[1][3]) + " * i" + text(axis) + ")")) +
+                       "(" + size(info.at[1][1]) + " + " + size(info.at[1][3], true) + " * i" + text(axis) + ")")) +
              " = " + in(0, at(info.in[0].sizes)) + ";");
     close(info.in[0].sizes.n);
   }
   /// Opens a loop over the indices. Names the present index `there`, and returns if it is not below `size`.
-  void open_picked(dims const& sizes, index_t size) const {
+  void open_picked(dims const& sizes, extent limit) const {
     if (sizes.n) open(sizes);
     else out.open("{");
     out.line(std::string("const ") + type_text(info.in[1].type) + " there = " + in(1, at(sizes)) + ";");
-    out.line("if (there < 0 || there >= " + text(size) + ") return " + text(static_cast<int>(fault::index)) + ";");
+    out.line("if (there < 0 || there >= " + size(limit) + ") return " + text(static_cast<int>(fault::index)) + ";");
   }
   void close_picked(dims const& sizes) const { close(sizes.n ? sizes.n : 1); }
   void gather() const {
     dims const& x = info.in[0].sizes;
-    open_picked(info.out.sizes, x.n ? x[static_cast<int>(info.at[0][0])].number() : 1);
+    open_picked(info.out.sizes, x.n ? x[static_cast<int>(info.at[0][0])] : extent(1));
     out.line(result(at(info.out.sizes)) + " = " + in(0, at(x, info.at[0][0].number(), "there")) + ";");
     close_picked(info.out.sizes);
   }
   void scatter_add() const {
     dims const& r = info.out.sizes;
-    out.line("for (" + c.index + " e = 0; e < " + text(numel(r)) + "; ++e) " + result("e") + " = " + in(0, "e") + ";");
-    open_picked(info.in[1].sizes, r.n ? r[static_cast<int>(info.at[0][0])].number() : 1);
+    out.line("for (" + c.index + " e = 0; e < " + size(c.sizes.count(r)) + "; ++e) " + result("e") + " = " +
+             in(0, "e") + ";");
+    open_picked(info.in[1].sizes, r.n ? r[static_cast<int>(info.at[0][0])] : extent(1));
     std::string const to = result(at(r, info.at[0][0].number(), "there"));
     out.line(to + " = " + added(to, in(2, at(info.in[2].sizes))) + ";");
     close_picked(info.in[1].sizes);
   }
   void argmax() const {
-    dims const& size = info.in[0].sizes;
+    dims const& sizes = info.in[0].sizes;
     int const axis = static_cast<int>(info.at[0][0]);
     dims others;
-    std::vector<std::pair<index_t, std::string>> to; // the element number without the axis
-    for (int k = 0; k < size.n; ++k)
-      if (k != axis) others.push_back(size[k]);
-    dims const strides = contiguous_strides(others);
+    std::vector<std::pair<extent, std::string>> to; // the element number without the axis
+    for (int k = 0; k < sizes.n; ++k)
+      if (k != axis) others.push_back(sizes[k]);
+    dims const strides = c.sizes.strides(others);
     if (others.n == 0) out.open("{"); // the name `best` is local to this stage
-    for (int k = 0, o = 0; k < size.n; ++k)
+    for (int k = 0, o = 0; k < sizes.n; ++k)
       if (k != axis) {
-        open("i" + text(k), size[k]);
-        to.emplace_back(size[k] == 1 ? 0 : strides[o].number(), "i" + text(k));
+        open("i" + text(k), sizes[k]);
+        to.emplace_back(sizes[k] == 1 ? extent(0) : strides[o], "i" + text(k));
         ++o;
       }
-    std::string const i = "i" + text(axis), here = in(0, at(size)), greatest = in(0, at(size, axis, "best"));
+    std::string const i = "i" + text(axis), here = in(0, at(sizes)), greatest = in(0, at(sizes, axis, "best"));
     out.line(c.index + " best = 0;");
-    if (size.n && size[axis] != 1) {
-      out.open("for (" + c.index + " " + i + " = 1; " + i + " < " + text(size[axis]) + "; ++" + i + ") {");
+    if (sizes.n && sizes[axis] != 1) {
+      out.open("for (" + c.index + " " + i + " = 1; " + i + " < " + size(sizes[axis]) + "; ++" + i + ") {");
       out.line("if (" + here + " > " + greatest +
                (is_floating(info.in[0].type)
                     ? " || (" + here + " != " + here + " && " + greatest + " == " + greatest + ")"

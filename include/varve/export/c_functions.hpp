@@ -31,10 +31,17 @@ public:
     for (int k = 0; k < static_cast<int>(p.buffers.size()); ++k)
       own.variables += is_local(p, k) && cpp::mentions(body.text, buffer_name(p, k));
     own.variables += most + calls;
-    own.parameters = parameters(f, r);
     bool const divides = cpp::mentions(body.text, "status");
     own.fails = own.fails || divides || cpp::mentions(body.text, "return");
     names(f, r, body.text, head);
+    own.first = shared.sizes.list_of("", true, &(own.body = head.text + body.text));
+    own.parameters = parameters(f, r, own.body);
+    if (r == 0) {
+      writer sizes;
+      sizes.indent();
+      shared.sizes.begin(own.body, true, sizes);
+      head.text = sizes.text + head.text;
+    }
     if (divides) head.line("int status = 0;");
     if (divides) body.line("return status;");
     else if (own.fails || r == 0) body.line("return 0;");
@@ -53,10 +60,12 @@ private:
 
   loop::program const& plan_of(int r) const { return all_plans.plan_of(r); }
   layout const& layout_of(int r) const { return all_plans.layout_of(r); }
-  bool has_work(int r) const { return !on_stack && all_plans.arrays(r) > 0; }
-  std::string parameters(graph const& f, int r) const {
+  bool has_work(int r) const { return !on_stack && all_plans.arrays(r) != 0; }
+  std::string parameters(graph const& f, int r, std::string const& body) const {
     loop::program const& p = plan_of(r);
-    std::string s;
+    std::string s = r ? shared.sizes.list_of("ptrdiff_t ", true, &body) : std::string();
+    for (std::string const& n : shared.sizes.names)
+      if (r == 0) append(s, "size_t " + shared.sizes.parameter(n, body));
     for (int k = 0; k < f.regions[0].inputs; ++k)
       append(s, "const " + std::string(type_text(f.nodes[k].out.type)) + " *x" + text(k));
     for (int k = 0; k < static_cast<int>(p.results.size()); ++k)
@@ -96,22 +105,23 @@ private:
     loop::program const& p = plan_of(r);
     layout const& l = layout_of(r);
     for (layout::piece const& piece : l.pieces) {
-      std::string const type = type_text(piece.type), base = std::string("w_") + ending(piece.type);
+      std::string const base = std::string("w_") + ending(piece.type);
       bool opened = false;
       for (std::size_t k = 0; k < l.at.size(); ++k) {
         loop::buffer const& b = p.buffers[static_cast<std::ptrdiff_t>(k)];
-        std::string const n = buffer_name(p, static_cast<int>(k));
-        if (l.at[k] < 0 || b.type != piece.type || !cpp::mentions(body, n)) continue;
+        std::string const n = buffer_name(p, static_cast<int>(k)), type = type_text(b.type);
+        if (l.piece_of[k] != static_cast<int>(&piece - l.pieces.data()) || !cpp::mentions(body, n)) continue;
         if (on_stack && !piece.shared) {
           out.line(type + " " + n + "[" + text(b.elements ? b.elements : 1) + "];");
           continue;
         }
-        if (on_stack && !opened) out.line(type + " " + base + "[" + text(piece.bytes / itemsize(piece.type)) + "];");
+        if (on_stack && !opened)
+          out.line(type + " " + base + "[" + text((piece.bytes / itemsize(piece.type)).number()) + "];");
         opened = true;
         std::string const from = l.at[k] ? " + " + text(l.at[k]) : "", named = type + " *const " + n + " = ";
         if (on_stack) out.line(named + base + from + ";");
         else if (piece.begin == 0) out.line(named + "(" + type + " *)work" + from + ";");
-        else out.line(named + "(" + type + " *)((char *)work + " + text(piece.begin) + ")" + from + ";");
+        else out.line(named + "(" + type + " *)((char *)work + " + shared.sizes(piece.begin) + ")" + from + ";");
       }
     }
   }
@@ -132,14 +142,15 @@ private:
     region_writer const w(body, shared, p, s);
     auto const callee = [&](int q, char const* name, char const* what) {
       function_text f = write(q, own.name + name + text(s.number), what);
-      if (has_work(q)) f.last = layout_of(r).bytes ? "(char *)work + " + text(layout_of(r).bytes) : "work";
+      if (has_work(q))
+        f.last = layout_of(r).bytes != 0 ? "(char *)work + " + shared.sizes(layout_of(r).aligned) : "work";
       own.fails = own.fails || f.fails;
       calls = (std::max)(calls, f.variables);
       return f;
     };
     if (s.kind == loop::stage_kind::loops) {
       loop::body const& b = p.bodies[s.number];
-      if (shared.nodes) body.line(cpp::leaves(p, b));
+      if (shared.nodes) body.line(cpp::leaves(p, b, shared.sizes));
       writer nest;
       nest.indent();
       most = (std::max)(most, loop_writer::write(nest, shared, p, b));
@@ -155,8 +166,9 @@ private:
       std::string const x =
           s.value == 0 ? literal(b.type, 0).text
                        : neutral(s.value < 0 ? loop::sink_kind::greatest : loop::sink_kind::least, b.type).text;
-      body.line((is_local(p, s.out) ? "" : "for (" + shared.index + " e = 0; e < " + text(b.elements) + "; ++e) ") +
-                element(p, s.out, "e") + " = " + x + ";");
+      body.line(
+          (is_local(p, s.out) ? "" : "for (" + shared.index + " e = 0; e < " + shared.sizes(b.elements) + "; ++e) ") +
+          element(p, s.out, "e") + " = " + x + ";");
     } else if (s.kind == loop::stage_kind::branch) {
       int const then = p.calls[s.number].region;
       function_text const f = callee(then, "_then", "where the predicate of a cond holds"),

@@ -5,8 +5,7 @@
 #pragma GCC diagnostic ignored "-Wshadow"
 #pragma GCC diagnostic ignored "-Wsign-conversion"
 
-#include <varve/export/c_text.hpp>
-#include <varve/export/cpp_text.hpp>
+#include <varve/export/c_sizes.hpp>
 
 #include <algorithm>
 
@@ -21,6 +20,7 @@ struct context {
   std::string index;
   /// True if values are named by the nodes of the graph, and comments name these.
   bool nodes;
+  size_arguments& sizes;
 };
 
 /// True if a temporary is a local variable: it has one element.
@@ -104,6 +104,7 @@ private:
       for (int q = 0; used_fixed[k] && q < fixed_step(k).count; ++q)
         use(operand(fixed_step(k), q), false, occurrences(fixed_step(k), q));
   }
+  std::string index(loop::access const& a) const { return nest_reader::index(a, c.sizes); }
   std::string element(loop::access const& a) const { return c99::element(p, a.buffer, index(a)); }
 
   /// Returns an element of memory; one of a constant at a known address is a number.
@@ -112,18 +113,22 @@ private:
     return is_known(a) ? literal(from.type, p.constants[from.number + a.offset]) : expression{element(a)};
   }
   bool is_known(loop::access const& a) const {
-    bool known = p.buffers[a.buffer].where == loop::place::constant;
+    bool known = p.buffers[a.buffer].where == loop::place::constant && !loop::is_run_time(a.offset);
     for (int l = 0; l < b.rank; ++l) known = known && (a.stride[l] == 0 || b.extent[l] == 1);
     return known;
   }
   expression counted(loop::step const& s) const {
     loop::access const& a = p.accesses[s.access];
     std::string const i = index(a);
-    bool const is_number = i.find('i') == std::string::npos;
+    bool is_number = !loop::is_run_time(a.offset);
+    for (int l = 0; l < b.rank; ++l) is_number = is_number && (a.stride[l] == 0 || b.extent[l] == 1);
     if (s.count) return {within(value(s.in[0]), binding::sum) + " == " + i, binding::choice}; // one_hot
     if (is_number) return literal(s.type, static_cast<double>(a.offset));
     return {"(" + std::string(type_text(s.type)) + ")" +
-                (std::all_of(i.begin() + 1, i.end(), [](char d) { return d >= '0' && d <= '9'; }) ? i : "(" + i + ")"),
+                (std::all_of(i.begin(), i.end(),
+                             [](char d) { return std::isalnum(static_cast<unsigned char>(d)) || d == '_'; })
+                     ? i
+                     : "(" + i + ")"),
             binding::unary};
   }
   expression product_sum(expression const& x, expression const& y, expression const& z, dtype t, bool minus) const {
@@ -251,7 +256,7 @@ private:
       for (int k = 0; k < b.sink_count; ++k) leave(k);
     } else {
       std::string const i = "i" + text(l);
-      out.open("for (" + c.index + " " + i + " = 0; " + i + " < " + text(b.extent[l]) + "; ++" + i + ") {");
+      out.open("for (" + c.index + " " + i + " = 0; " + i + " < " + c.sizes(b.extent[l]) + "; ++" + i + ") {");
       level(l + 1);
       out.close();
     }

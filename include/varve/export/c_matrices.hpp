@@ -25,14 +25,14 @@ public:
                                                : kind::none;
   }
   /// Adds the temporaries of a stage to the program.
-  VARVE_COLD static void add_temporaries(loop::program& p, loop::stage& s) {
+  VARVE_COLD static void add_temporaries(loop::program& p, loop::stage& s, size_arguments& sizes) {
     if (s.kind != loop::stage_kind::call) return;
     loop::call_info const& info = p.calls[s.number];
     kind const k = kind_of(*info.op);
     if (k != kind::solve && k != kind::det) return;
     dims const& a = info.in[0].sizes;
     s.in[2] = static_cast<int>(p.buffers.size());
-    p.buffers.push_back({loop::place::arena, info.out.type, 0, (a[a.n - 1] * a[a.n - 1]).number(), -1});
+    p.buffers.push_back({loop::place::arena, info.out.type, 0, sizes.product(a[a.n - 1], a[a.n - 1]).bits, -1});
   }
   /// Writes a stage, which `kind_of` knows. Returns if a matrix is singular or not positive definite.
   VARVE_COLD static void write(writer& out, context& c, loop::program const& p, loop::stage const& s) {
@@ -42,27 +42,27 @@ public:
     dtype const t = info.out.type;
     if (!is_floating(t)) refuse::dtype_is_not_supported("emit_c", name(t));
     bool const two = k == kind::solve || k == kind::triangular;
-    index_t const n = a[a.n - 1], m = two ? b[b.n - 1].number() : 0,
-                  count = n ? numel(a).number() / (n * n) : numel(info.out.sizes).number();
-    if (numel(info.out.sizes).number() == 0) return;
-    auto at = [&](int buffer, index_t size) {
+    extent const n = a[a.n - 1], m = two ? b[b.n - 1] : extent(0), count = c.sizes.count(a.sub(0, a.n - 2)),
+                 square = c.sizes.product(n, n), right = c.sizes.product(n, m);
+    if (c.sizes.count(info.out.sizes) == 0) return;
+    auto at = [&](int buffer, extent size) {
       std::string const x = address(p, buffer);
-      return count > 1 ? x + " + " + (size == 1 ? "" : text(size) + " * ") + "e" : x;
+      return count != 1 ? x + " + " + (size == 1 ? "" : c.sizes(size, true) + " * ") + "e" : x;
     };
-    std::string list = text(n);
-    if (two) list += ", " + text(m);
-    list += ", " + at(s.in[0], n * n);
-    if (two) list += ", " + at(s.in[1], n * m);
-    list += ", " + at(s.out, k == kind::det ? 1 : two ? n * m : n * n);
+    std::string list = c.sizes(n);
+    if (two) list += ", " + c.sizes(m);
+    list += ", " + at(s.in[0], square);
+    if (two) list += ", " + at(s.in[1], right);
+    list += ", " + at(s.out, k == kind::det ? extent(1) : two ? right : square);
     if (k == kind::solve || k == kind::det) list += ", " + address(p, s.in[2]);
     if (k == kind::triangular)
       list += std::string(info.at[0][0] != 0 ? ", 1" : ", 0") + (info.at[1][0] != 0 ? ", 1" : ", 0");
-    if (count > 1) out.open("for (" + c.index + " e = 0; e < " + text(count) + "; ++e) {");
+    if (count != 1) out.open("for (" + c.index + " e = 0; e < " + c.sizes(count) + "; ++e) {");
     std::string const call = function(c, k, t) + "(" + list + ")";
     bool const checked = k == kind::cholesky || (k == kind::solve && info.at[0][0] != 0);
     if (checked) out.line("if (" + call + ") return " + text(static_cast<int>(fault::matrix)) + ";");
     else out.line((k == kind::solve ? "(void)" : "") + call + ";");
-    if (count > 1) out.close();
+    if (count != 1) out.close();
   }
 
 private:

@@ -12,35 +12,62 @@ namespace varve::c99 {
 inline constexpr dtype element_types[] = {dtype::float64, dtype::int64, dtype::float32,
                                           dtype::int32,   dtype::uint8, dtype::bool_};
 
-/// The place of each array of a function: temporaries of one dtype share an array where their lifetimes allow it.
+/// The place of each array of a function. Temporaries of one dtype share an array where their lifetimes allow it; those
+/// of symbolic size share memory whatever their dtypes are.
 struct layout {
   struct piece {
     dtype type;
-    index_t begin, bytes; // in the memory of the function
-    bool shared;          // smaller than its arrays together
+    extent begin, bytes; // in the memory of the function
+    bool shared;         // smaller than its arrays together
   };
   std::vector<piece> pieces{};
   std::vector<index_t> at{}; // of a buffer: its first element in its piece; -1: it is no array
-  index_t bytes = 0;
+  std::vector<int> piece_of{};
+  extent bytes = 0, aligned = 0; // aligned: as far as the memory of a function that this one calls begins behind them
 
   layout() = default;
-  VARVE_COLD explicit layout(loop::program const& p) : at(p.buffers.size(), -1) {
+  VARVE_COLD layout(loop::program const& p, size_arguments& sizes)
+      : at(p.buffers.size(), -1), piece_of(p.buffers.size(), -1) {
     for (dtype const t : element_types) {
       loop::program own = p;
       index_t separate = 0;
       bool any = false;
       for (loop::buffer& b : own.buffers) {
         if (b.where != loop::place::arena) continue;
-        if (b.type == t && b.elements != 1) any = true, separate += b.elements * itemsize(t);
+        if (b.type == t && b.elements != 1 && !loop::is_run_time(b.elements))
+          any = true, separate += b.elements * itemsize(t);
         else b.where = loop::place::scratch;
       }
       if (!any) continue;
       loop::place_in_arena(own);
       index_t const size = std::max<index_t>(own.workspace, itemsize(t)); // names without elements need memory too
       for (std::size_t k = 0; k < at.size(); ++k)
-        if (loop::buffer const& b = own.buffers[k]; b.where == loop::place::arena) at[k] = b.number / itemsize(t);
+        if (loop::buffer const& b = own.buffers[k]; b.where == loop::place::arena)
+          at[k] = b.number / itemsize(t), piece_of[k] = static_cast<int>(pieces.size());
       pieces.push_back({t, bytes, size, own.workspace < separate});
-      bytes += (size + 15) / 16 * 16;
+      bytes = sizes.sum(bytes, (size + 15) / 16 * 16);
+    }
+    for (index_t const size : {8, 4, 1})
+      if (!sizes.empty()) of_symbolic_size(p, size, sizes);
+    aligned = sizes.whole_units(bytes, 8);
+  }
+
+private:
+  /// Places the arrays of symbolic size whose elements have `size` bytes, behind those with larger ones.
+  void of_symbolic_size(loop::program own, index_t size, size_arguments& sizes) {
+    for (loop::buffer& b : own.buffers)
+      if (itemsize(b.type) != size) b.where = loop::place::constant;
+    int const count = loop::detail::place_in_scratch(own), before = static_cast<int>(pieces.size());
+    for (int n = 0; n < count; ++n) {
+      piece all{dtype::uint8, bytes, -1, true};
+      for (std::size_t k = 0; k < at.size(); ++k)
+        if (loop::buffer const& b = own.buffers[k]; b.where == loop::place::scratch && b.number == n) {
+          extent const mine = sizes.product(b.elements, size);
+          at[k] = 0, piece_of[k] = before + n;
+          all.bytes = known_equal(all.bytes, -1) ? mine : sizes.greatest(all.bytes, mine);
+        }
+      pieces.push_back(all);
+      bytes = sizes.sum(bytes, all.bytes);
     }
   }
 };
@@ -56,11 +83,11 @@ public:
   loop::program const& plan_of(int r) const { return plans[static_cast<std::size_t>(r)]; }
   layout const& layout_of(int r) const { return layouts[static_cast<std::size_t>(r)]; }
   /// Returns the bytes of the arrays of function `r` and of those that are active at a time below it.
-  index_t arrays(int r) const {
-    index_t below = 0;
+  extent arrays(int r) const {
+    extent below = 0;
     for (loop::stage const& s : plan_of(r).stages)
-      for (int const q : callees(plan_of(r), s)) below = (std::max)(below, arrays(q));
-    return layout_of(r).bytes + below;
+      for (int const q : callees(plan_of(r), s)) below = shared.sizes.greatest(below, arrays(q));
+    return below == 0 ? layout_of(r).bytes : shared.sizes.sum(layout_of(r).aligned, below);
   }
 
 private:
@@ -84,9 +111,9 @@ private:
     auto const k = static_cast<std::size_t>(r);
     if (planned[k]) return;
     planned[k] = 1;
-    loop::program p = loop::plan(function(r));
+    loop::program p = shared.sizes.plan(function(r));
     drop_unread(p);
-    for (loop::stage& s : p.stages) matrix_writer::add_temporaries(p, s);
+    for (loop::stage& s : p.stages) matrix_writer::add_temporaries(p, s, shared.sizes);
     int const first = g.regions[r].node_first; // names use the node numbers of the whole graph
     auto counts_to = [&](index_t n) {
       if (n > INT16_MAX) shared.index = "ptrdiff_t";
@@ -99,7 +126,7 @@ private:
     for (loop::step& s : p.steps) s.node += first;
     for (loop::body const& b : p.bodies)
       for (int l = 0; l < b.rank; ++l) counts_to(b.extent[l]);
-    layouts[k] = layout(p);
+    layouts[k] = layout(p, shared.sizes);
     for (loop::stage const& s : p.stages)
       for (int const q : callees(p, s)) plan(q);
     plans[k] = std::move(p);

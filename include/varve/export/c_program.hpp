@@ -28,7 +28,7 @@ struct c_options {
   /// True if the text contains the graph as a comment, and names values by its nodes.
   bool graph = false;
   /// Arguments for a self-test. The program `c_program::test` calls the function with them and compares the results
-  /// with those of `interpret`, which it contains.
+  /// with those of `interpret`, which it contains. They say what symbolic sizes are.
   boxed_args test{};
 };
 
@@ -37,7 +37,10 @@ struct c_program {
   std::string header, source;
   /// A program that exits with 0 if the function computes what it did in varve; empty without `c_options::test`.
   std::string test;
-  /// Bytes that the argument `work` must have, aligned as by `malloc`. If 0, there is no such argument.
+  /// The names of the arguments for symbolic sizes. They come before all others.
+  std::vector<std::string> sizes{};
+  /// Bytes that the argument `work` must have, aligned as by `malloc`. If 0, there is no such argument. If -1, the
+  /// number depends on the sizes: the text has a function that computes it, `size_t gate_work(size_t n)`.
   index_t work = 0;
   /// Bytes of arrays and named variables on the stack, in the functions that are active at a time. What the compiler
   /// adds (saved registers, parts of expressions, calls of `math.h`) comes on top.
@@ -50,12 +53,14 @@ namespace c99 {
 class file_writer {
 public:
   VARVE_COLD static c_program write(graph const& g, std::string const& name, c_options const& how) {
-    check_name(name);
+    if (!can_be_name(name))
+      refuse::argument_is_invalid("emit_c", ("\"" + name + "\" cannot be the name of a function in C").c_str());
     language words(name);
-    context shared{words, "int", how.graph};
+    size_arguments sizes(g, name, words);
+    context shared{words, "int", how.graph, sizes};
     function_plans const plans(g, shared);
-    index_t const most = plans.arrays(0);
-    bool const on_stack = most <= how.max_stack;
+    extent const most = plans.arrays(0);
+    bool const on_stack = most.is_number() && most <= how.max_stack;
     function_writer functions(plans, shared, on_stack);
     function_text const f = functions.write(0, name);
     std::string const others = words.functions + functions.all.text;
@@ -63,31 +68,24 @@ public:
       refuse::argument_is_invalid("emit_c",
                                   ("the text calls another function " + name + "; choose another name").c_str());
     c_program r;
-    r.work = on_stack ? 0 : most;
-    r.stack = f.variables * 8 + (on_stack ? most : 0);
-    file_writer const w{g, name};
+    r.sizes = sizes.names;
+    r.work = on_stack ? 0 : most.is_number() ? most.number() : -1;
+    r.stack = f.variables * 8 + (on_stack ? most.number() : 0);
+    file_writer const w{sizes.shown(g), name, sizes, most};
     r.header = w.header(f, r, plans.plan_of(0));
     r.source = w.source(f, others, how.graph);
     return r;
   }
 
 private:
-  graph const& g;
+  graph const g;
   std::string const& name;
+  size_arguments const& sizes;
+  extent work;
 
-  file_writer(graph const& g_, std::string const& name_) : g(g_), name(name_) {}
-  static void check_name(std::string const& name) {
-    bool is_name = !name.empty() && !std::isdigit(static_cast<unsigned char>(name[0]));
-    for (char const c : name) is_name = is_name && (std::isalnum(static_cast<unsigned char>(c)) || c == '_');
-    for (char const* word :
-         {"auto",   "break",    "case",    "char",  "const",    "continue", "default",  "do",     "double",
-          "else",   "enum",     "extern",  "float", "for",      "goto",     "if",       "inline", "int",
-          "long",   "register", "return",  "short", "restrict", "signed",   "sizeof",   "static", "struct",
-          "switch", "union",    "typedef", "void",  "while",    "volatile", "unsigned", "bool",   "main"})
-      is_name = is_name && name != word;
-    if (!is_name)
-      refuse::argument_is_invalid("emit_c", ("\"" + name + "\" cannot be the name of a function in C").c_str());
-  }
+  file_writer(graph g_, std::string const& name_, size_arguments const& sizes_, extent work_)
+      : g(std::move(g_)), name(name_), sizes(sizes_), work(work_) {}
+  std::string work_function() const { return "size_t " + name + "_work(" + sizes.list_of("size_t ", false) + ")"; }
   static std::string commented(std::string s) { // a name may end the comment
     for (std::size_t at = s.find("*/"); at != std::string::npos; at = s.find("*/", at)) s.insert(at + 1, " ");
     return s;
@@ -102,25 +100,43 @@ private:
     constexpr std::string_view restrict = "*restrict "; // C++ has no such word, and a declaration needs none
     for (std::size_t at = parameters.find(restrict); at != std::string::npos; at = parameters.find(restrict, at))
       parameters.replace(at, restrict.size(), "*");
+    for (std::string const& n : sizes.names)
+      if (std::size_t const at = parameters.find("size_t " + n + "_given"); at != std::string::npos)
+        parameters.erase(at + 7 + n.size(), 6);
     std::string s =
         "/* " + name + ".h: written by varve::emit_c. */\n#ifndef " + upper("_H") + "\n#define " + upper("_H") + "\n";
     if (cpp::mentions(parameters, "bool")) s += "#include <stdbool.h>\n";
     if (parameters.find("int") != std::string::npos) s += "#include <stdint.h>\n";
-    if (r.work)
+    if (!sizes.empty()) s += "#include <stddef.h>\n";
+    if (r.work > 0)
       s += "\n/* Bytes of `work`, which must be aligned as by malloc. */\n#define " + upper("_WORK") + " " +
            text(r.work) + "\n";
-    s += "\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n/* " + commented(cpp::signature_text(g, p)) +
-         ",\n   row-major; results may not overlap arguments. Returns 0";
+    s += "\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n" +
+         (work.is_number()
+              ? std::string()
+              : "/* Returns the bytes that `work` must have, aligned as by malloc. */\n" + work_function() + ";\n") +
+         "/* " + commented(cpp::signature_text(g, p)) + ",\n   row-major; results may not overlap arguments. Returns 0";
     if (f.fails)
       s += ", or 1: an index is out of range, 2: a loop\n   takes more steps than its bound, 3: an integer is divided "
            "by "
            "0, 4: a matrix is singular or not\n   positive definite; results are then incomplete";
+    if (std::string const needs = sizes.conditions(); !needs.empty())
+      s += ".\n   Returns 5 and does nothing else unless " + needs;
     s += ".\n   Uses at most " + text(r.stack) + " bytes of stack for arrays and named variables. */\nint " + name +
          "(" + parameters + ");\n#ifdef __cplusplus\n}\n#endif\n#endif\n";
     return s;
   }
   std::string source(function_text const& f, std::string const& others, bool with_graph) const {
-    std::string const code = others + "int " + name + "(" + f.parameters + ")" + f.body;
+    std::string code = others + "int " + name + "(" + f.parameters + ")" + f.body;
+    if (!work.is_number()) {
+      cpp::writer body;
+      body.indent();
+      body.line("return (size_t)(" + sizes(work) + ");");
+      cpp::writer head;
+      head.indent();
+      sizes.begin(body.text, false, head);
+      code = work_function() + " {\n" + head.text + body.text + "}\n" + code;
+    }
     std::string s = "/* " + name + ".c: written by varve::emit_c";
     if (with_graph) {
       graph numbered = g; // the names are printed at the function

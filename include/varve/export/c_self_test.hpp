@@ -6,7 +6,7 @@
 #pragma GCC diagnostic ignored "-Wsign-conversion"
 
 #include <varve/dispatch/boxed.hpp>
-#include <varve/export/c_text.hpp>
+#include <varve/export/c_program.hpp>
 #include <varve/op/create.hpp>
 #include <varve/value/tensor.hpp>
 
@@ -31,11 +31,34 @@ VARVE_COLD std::string elements_text(Boxed const& t) {
   return s.empty() ? "0" : s;
 }
 
+/// Returns the numbers of symbolic sizes, in the order of their names, for arguments of a graph. Throws `value_error`
+/// if no argument has such a size by itself.
+template <class Boxed>
+VARVE_COLD std::vector<index_t> sizes_in(graph const& g, Boxed const& arguments,
+                                         std::vector<std::string> const& names) {
+  std::vector<index_t> r(names.size(), -1);
+  for (int k = 0; k < g.regions[0].inputs && k < arguments.size(); ++k)
+    for (int d = 0; d < g.nodes[k].out.sizes.n; ++d)
+      for (std::size_t s = 0; s < names.size(); ++s)
+        if (extent const e = g.nodes[k].out.sizes[d]; e.is_entry() && g.expressions.view().text(e) == names[s])
+          r[s] = arguments[static_cast<int>(g.nodes[k].value)].sizes()[d];
+  for (std::size_t s = 0; s < names.size(); ++s)
+    if (r[s] < 0)
+      refuse::argument_is_invalid("emit_c", ("no argument of the self-test has the size " + names[s] +
+                                             " by itself; leave c_options::test empty, and test it in C")
+                                                .c_str());
+  return r;
+}
+
 /// Returns a program in C that calls the function `name` with arguments, and compares its results with others. Results
 /// may differ by 1e-4 of their size in float32, and by 1e-10 in float64; integers must be equal.
 template <class Boxed>
-VARVE_COLD std::string self_test(Boxed const& arguments, Boxed const& results, std::string const& name, index_t work) {
+VARVE_COLD std::string self_test(Boxed const& arguments, Boxed const& results, std::string const& name,
+                                 c_program const& program, std::vector<index_t> const& sizes) {
+  index_t const work = program.work;
   std::string data, list, checks;
+  for (index_t const n : sizes) list += (list.empty() ? "" : ", ") + text(n);
+  std::string const bytes = work < 0 ? name + "_work(" + list + ") + 1" : text(work);
   auto array = [&](char const* prefix, int k, auto const& t, bool filled) {
     data += std::string("static ") + (filled ? "const " : "") + type_text(t.dtype()) + " " + prefix + text(k) + "[" +
             text(t.numel() ? t.numel() : 1) + "]" + (filled ? " = {" + elements_text(t) + "}" : std::string()) + ";\n";
@@ -52,7 +75,7 @@ VARVE_COLD std::string self_test(Boxed const& arguments, Boxed const& results, s
     checks += "  for (k = 0; k < " + n + "; ++k) bad += differs((double)" + y + "[k], (double)expected" + text(k) +
               "[k], " + most + ", \"" + y + "\", k);\n";
   }
-  std::string const has_work = work ? "  void *const work = malloc(" + text(work) + ");\n" : "";
+  std::string const has_work = work ? "  void *const work = malloc(" + bytes + ");\n" : "";
   if (work) list += list.empty() ? "work" : ", work";
   return "/* A test of " + name + ": recorded arguments and results. Written by varve::emit_c. */\n#include \"" + name +
          ".h\"\n#include <math.h>\n#include <stdbool.h>\n#include <stdint.h>\n#include <stdio.h>\n" +

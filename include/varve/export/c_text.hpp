@@ -90,7 +90,7 @@ VARVE_COLD inline expression neutral(loop::sink_kind k, dtype t) {
 }
 
 /// What a function returns instead of 0.
-enum class fault : int { index = 1, steps = 2, division = 3, matrix = 4 };
+enum class fault : int { index = 1, steps = 2, division = 3, matrix = 4, sizes = 5 };
 
 /// Writes operators, and collects the functions that C lacks. Names of these begin with `prefix`.
 class language {

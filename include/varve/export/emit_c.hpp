@@ -5,6 +5,7 @@
 #pragma GCC diagnostic ignored "-Wshadow"
 #pragma GCC diagnostic ignored "-Wsign-conversion"
 
+#include <varve/export/c_planned_sizes.hpp>
 #include <varve/export/c_program.hpp>
 #include <varve/export/c_self_test.hpp>
 #include <varve/export/element_graph.hpp>
@@ -41,6 +42,9 @@ VARVE_COLD G with_constants(G const& g, int first, Boxed const& values) {
     n.value = static_cast<double>(to);
     if (is_constant) {
       auto const& given = values[k - first];
+      if (!varve::detail::are_numbers(n.out.sizes))
+        refuse::argument_is_invalid("emit_c", "a constant has a symbolic size in the graph; trace it with "
+                                              "dim_dynamic::fixed, or as state of export_program");
       if (given.dtype() != n.out.type || !(given.sizes() == n.out.sizes))
         refuse::argument_is_invalid("emit_c", "a constant has another dtype or shape than the argument");
       auto const v = given.is_contiguous() ? given : varve::detail::contiguous_copy(given);
@@ -68,6 +72,23 @@ VARVE_COLD G with_constants(G const& g, int first, Boxed const& values) {
   if (first + count < inputs) r.names = {}; // they would be those of other inputs
   return r;
 }
+/// Returns a graph of numeric sizes as the planner needs it.
+template <class G>
+VARVE_COLD G ready(G const& g, c_options const& how) {
+  G counted = g;
+  for (auto& n : counted.nodes)
+    if (n.op == &handle<scalar_tensor_t>) n.op = &sym_numel_handle;
+  G const values = values_only(counted);
+  G const flat = inline_calls(values);
+  G const pure = functionalize(flat, purpose::values);
+  if (has_mutation(pure))
+    refuse::argument_is_invalid("emit_c",
+                                "the graph writes into its argument; write into a clone of it, and return that");
+  G const typed = as_traced<>(pure);
+  G const ready = prepare(typed);
+  G const numbers = how.unroll > 0 ? as_numbers(ready, how.unroll) : ready;
+  return how.fast_math ? varve::detail::relaxed<>(numbers) : numbers;
+}
 } // namespace c99
 
 /// Returns a graph as C99: `c_program const c = emit_c(make_fx(f)(x), "gate");` writes the function `int gate(const
@@ -77,28 +98,26 @@ VARVE_COLD G with_constants(G const& g, int first, Boxed const& values) {
 /// -pedantic`. Values are computed in their own dtype. Results agree with those of `interpret` up to rounding, since
 /// sums may be reordered; compile with `-ffp-contract=off` to exclude the compiler's own contractions.
 ///
-/// Throws `value_error` for symbolic sizes, for graphs that write into their arguments, for operators that cannot be
-/// written as C, and for names that C cannot have; `dtype_error` for dtypes other than bool, uint8, int32, int64,
-/// float32 and float64. An operator of another program needs `rules<>::c99`.
+/// Symbolic sizes (`make_fx(f, tracing::symbolic)`, `export_program` with `dynamic_shapes`) are the first arguments:
+/// `int gate(size_t n, const float *x0, ..., float *y0, ...)`, one for each symbol, in the order of their first
+/// appearance. The function checks the conditions on sizes that the trace recorded, and returns 5 if one fails.
+///
+/// Throws `value_error` for sizes that data decide, for graphs that write into their arguments, for operators that
+/// cannot be written as C, and for names that C cannot have; `dtype_error` for dtypes other than bool, uint8, int32,
+/// int64, float32 and float64. An operator of another program needs `rules<>::c99`.
 template <class G>
   requires std::is_same_v<G, graph>
 c_program emit_c(G const& g, std::string const& name, c_options const& how = {}) {
-  if (varve::detail::is_symbolic(g))
-    refuse::argument_is_invalid("emit_c", "the graph has symbolic sizes; trace it with the sizes of the arguments");
   int const last = g.regions[0].inputs - how.constants.size();
   G const whole = c99::with_constants(g, how.first_constant < 0 ? last : how.first_constant, how.constants);
-  G const values = values_only(whole);
-  G const flat = inline_calls(values);
-  G const pure = functionalize(flat, purpose::values);
-  if (has_mutation(pure))
-    refuse::argument_is_invalid("emit_c",
-                                "the graph writes into its argument; write into a clone of it, and return that");
-  G const typed = as_traced<>(pure);
-  G const ready = prepare(typed);
-  G const numbers = how.unroll > 0 ? as_numbers(ready, how.unroll) : ready;
-  G const better = how.fast_math ? varve::detail::relaxed<>(numbers) : numbers;
+  bool const is_sized = varve::detail::is_symbolic(whole);
+  G better = !is_sized ? c99::ready(whole, how)
+                       : varve::detail::on_samples("emit_c", c99::planned_sizes::of(whole),
+                                                   [&how](graph const& of, int) { return c99::ready(of, how); });
+  if (is_sized) c99::planned_sizes::add_guards(better, whole);
   c_program r = c99::file_writer::write(better, name, how);
-  if (how.test.size() > 0) r.test = c99::self_test(how.test, interpret(whole, how.test), name, r.work);
+  if (how.test.size() > 0)
+    r.test = c99::self_test(how.test, interpret(whole, how.test), name, r, c99::sizes_in(whole, how.test, r.sizes));
   return r;
 }
 /// Returns an exported program (`varve/export.hpp`) as C99. Its parameters, buffers and constants become constants of

@@ -26,6 +26,10 @@ VARVE_COLD inline std::string buffer_name(loop::program const& p, int k) {
   return (b.where == loop::place::constant ? "c" : "t") + std::to_string(b.node);
 }
 inline std::string text(index_t n) { return std::to_string(n); }
+/// Writes the sizes of programs without symbolic ones.
+struct plain_sizes {
+  std::string operator()(index_t n, bool /* factor */ = false) const { return text(n); }
+};
 
 /// True if a text contains the identifier `x`, not only a longer one of which `x` is a part.
 VARVE_COLD inline bool mentions(std::string const& body, std::string const& x) {
@@ -48,7 +52,8 @@ VARVE_COLD inline std::string signature_text(graph const& f, loop::program const
   return s + ")";
 }
 /// Returns a comment with the nodes that a loop nest computes and its extents: "// %7, %9 over 3 x 4".
-VARVE_COLD inline std::string leaves(loop::program const& p, loop::body const& b) {
+template <class Sizes = plain_sizes>
+VARVE_COLD std::string leaves(loop::program const& p, loop::body const& b, Sizes const& sizes = {}) {
   std::string s;
   for (int k = 0; k < b.sink_count; ++k) {
     loop::buffer const& to = p.buffers[p.accesses[p.sinks[b.sink_first + k].access].buffer];
@@ -56,7 +61,7 @@ VARVE_COLD inline std::string leaves(loop::program const& p, loop::body const& b
     if (s.find(node + ",") == std::string::npos && (s.size() < node.size() || s.substr(s.size() - node.size()) != node))
       s += (s.empty() ? "// " : ", ") + node;
   }
-  for (int l = 0; l < b.rank; ++l) s += (l ? " x " : " over ") + text(b.extent[l]);
+  for (int l = 0; l < b.rank; ++l) s += (l ? " x " : " over ") + sizes(b.extent[l], true);
   return s;
 }
 
@@ -95,12 +100,13 @@ protected:
     sweep(used_fixed, [&](std::size_t k) -> loop::step const& { return fixed_step(k); });
   }
   /// Returns an affine function of the loop indices.
-  std::string index(loop::access const& a) const {
+  template <class Sizes = plain_sizes>
+  std::string index(loop::access const& a, Sizes const& sizes = {}) const {
     std::string s;
     for (int l = 0; l < b.rank; ++l)
       if (a.stride[l] != 0 && b.extent[l] != 1)
-        s += (s.empty() ? "" : " + ") + (a.stride[l] == 1 ? "" : text(a.stride[l]) + " * ") + "i" + text(l);
-    if (a.offset != 0 || s.empty()) s += (s.empty() ? "" : " + ") + text(a.offset);
+        s += (s.empty() ? "" : " + ") + (a.stride[l] == 1 ? "" : sizes(a.stride[l], true) + " * ") + "i" + text(l);
+    if (a.offset != 0 || s.empty()) s += (s.empty() ? "" : " + ") + sizes(a.offset);
     return s;
   }
 };
