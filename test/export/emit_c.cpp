@@ -653,6 +653,21 @@ TEST_CASE("emit_c: decisions by sizes and equal sizes are conditions", "[export]
     CHECK(found == 0);
     CHECK(sample::greatest_difference(got, {vv::sum(x) * 2.0}) < 1e-5);
   }
+  // differences in the number of bytes
+  program const tail = [](values const& x) {
+    tensor const h = vv::exp(vv::slice(x[0], vv::axis<0>, 4, x[0].sizes()[0]));
+    return values{h / vv::sum(h), vv::amax(h)};
+  };
+  c_unit const rest{"rest", vv::emit_c(vv::make_fx(tail, vv::tracing::symbolic)(values{counting({9})}), "rest"), 1, 2};
+  CHECK(rest.text.work == -1);
+  c_library const third({rest}, sample::c_compilers()[0]);
+  REQUIRE(third.failed() == "");
+  for (index_t n : {3, 5, 9, 20}) {
+    values const x{counting({n})}, y = tail(n > 4 ? x : values{counting({9})});
+    auto const [found, got] = third.run(rest, x, y, {static_cast<std::size_t>(n)});
+    CHECK(found == (n > 4 ? 0 : 5));
+    if (n > 4) CHECK(sample::greatest_difference(got, y) < 1e-6);
+  }
   // sizes with the same example are one argument
   vv::graph const same = vv::make_fx([](tensor const& x, tensor const& y) { return x * y; },
                                      vv::tracing::symbolic)(counting({8}), counting({8}));

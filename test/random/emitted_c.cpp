@@ -83,9 +83,7 @@ TEST_CASE("random programs with sizes as arguments compute in C what they comput
                      inputs_of(p).arguments,
                      y,
                      sizes});
-    } catch (varve::error const& e) {
-      if (std::getenv("EMITC_WHY")) std::fprintf(stderr, "%d %s\n", int(seed), e.what());
-    } // sizes that are divided, complex numbers, writes into arguments, ...
+    } catch (varve::error const&) {} // sizes that are divided, complex numbers, writes into arguments, ...
   }
   REQUIRE(all.size() > 15);
   check(all);

@@ -39,7 +39,7 @@ public:
     if (r == 0) {
       writer sizes;
       sizes.indent();
-      shared.sizes.begin(own.body, true, sizes);
+      shared.sizes.begin(own.body, static_cast<int>(fault::sizes), sizes);
       head.text = sizes.text + head.text;
     }
     if (divides) head.line("int status = 0;");

@@ -63,6 +63,7 @@ public:
     bool const on_stack = most.is_number() && most <= how.max_stack;
     function_writer functions(plans, shared, on_stack);
     function_text const f = functions.write(0, name);
+    std::string const bytes = most.is_number() ? std::string() : sizes(most); // may need a function of `words`
     std::string const others = words.functions + functions.all.text;
     if (cpp::mentions(functions.all.text + words.functions + f.body, name))
       refuse::argument_is_invalid("emit_c",
@@ -71,7 +72,7 @@ public:
     r.sizes = sizes.names;
     r.work = on_stack ? 0 : most.is_number() ? most.number() : -1;
     r.stack = f.variables * 8 + (on_stack ? most.number() : 0);
-    file_writer const w{sizes.shown(g), name, sizes, most};
+    file_writer const w{sizes.shown(g), name, sizes, bytes};
     r.header = w.header(f, r, plans.plan_of(0));
     r.source = w.source(f, others, how.graph);
     return r;
@@ -81,9 +82,9 @@ private:
   graph const g;
   std::string const& name;
   size_arguments const& sizes;
-  extent work;
+  std::string const& work; // its bytes, if they depend on sizes
 
-  file_writer(graph g_, std::string const& name_, size_arguments const& sizes_, extent work_)
+  file_writer(graph g_, std::string const& name_, size_arguments const& sizes_, std::string const& work_)
       : g(std::move(g_)), name(name_), sizes(sizes_), work(work_) {}
   std::string work_function() const { return "size_t " + name + "_work(" + sizes.list_of("size_t ", false) + ")"; }
   static std::string commented(std::string s) { // a name may end the comment
@@ -112,9 +113,9 @@ private:
       s += "\n/* Bytes of `work`, which must be aligned as by malloc. */\n#define " + upper("_WORK") + " " +
            text(r.work) + "\n";
     s += "\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n" +
-         (work.is_number()
-              ? std::string()
-              : "/* Returns the bytes that `work` must have, aligned as by malloc. */\n" + work_function() + ";\n") +
+         (work.empty() ? std::string()
+                       : "/* Returns the bytes that `work` must have, aligned as by malloc; 0 if " + name +
+                             " refuses the sizes. */\n" + work_function() + ";\n") +
          "/* " + commented(cpp::signature_text(g, p)) + ",\n   row-major; results may not overlap arguments. Returns 0";
     if (f.fails)
       s += ", or 1: an index is out of range, 2: a loop\n   takes more steps than its bound, 3: an integer is divided "
@@ -127,16 +128,15 @@ private:
     return s;
   }
   std::string source(function_text const& f, std::string const& others, bool with_graph) const {
-    std::string code = others + "int " + name + "(" + f.parameters + ")" + f.body;
-    if (!work.is_number()) {
-      cpp::writer body;
-      body.indent();
-      body.line("return (size_t)(" + sizes(work) + ");");
+    std::string code = others;
+    if (!work.empty()) {
       cpp::writer head;
       head.indent();
-      sizes.begin(body.text, false, head);
-      code = work_function() + " {\n" + head.text + body.text + "}\n" + code;
+      sizes.begin(work, 0, head);
+      head.line("return (size_t)(" + work + ");");
+      code += work_function() + " {\n" + head.text + "}\n";
     }
+    code += "int " + name + "(" + f.parameters + ")" + f.body;
     std::string s = "/* " + name + ".c: written by varve::emit_c";
     if (with_graph) {
       graph numbered = g; // the names are printed at the function

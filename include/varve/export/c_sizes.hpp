@@ -114,12 +114,12 @@ public:
   static std::string parameter(std::string const& n, std::string const& body) {
     return cpp::mentions(body, n) ? n + "_given" : n;
   }
-  /// Writes the variables that a body mentions, and the checks of the guards.
-  void begin(std::string const& body, bool checks, cpp::writer& out) const {
+  /// Writes the variables that a body mentions, and the checks of the guards, with the value that is returned if one
+  /// fails.
+  void begin(std::string const& body, int refused, cpp::writer& out) const {
     cpp::writer rest;
     rest.indent();
-    for (size_guard const& g : guards)
-      if (checks) rest.line("if (" + failure(g) + ") return " + text(static_cast<int>(fault::sizes)) + ";");
+    for (size_guard const& g : guards) rest.line("if (" + failure(g) + ") return " + text(refused) + ";");
     for (std::string const& n : names)
       if (bool const used = cpp::mentions(body + rest.text, n + "_"); !used)
         out.line("(void)" + parameter(n, body) + ";");
