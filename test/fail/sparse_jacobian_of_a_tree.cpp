@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// expect: argument 0 must be one value
+// expect: sparse_jacobian: x must be one value
 #include <varve/op/operators.hpp>
 #include <varve/sparse.hpp>
 namespace vv = varve;

@@ -246,6 +246,54 @@ TEST_CASE("sparse_jacobian: captures of a closure, and views of memory", "[spars
               vv::sparse_jacobian(scaled).values(row(8), row(8))));
 }
 
+namespace {
+constexpr auto scaled_bratu = [](auto const& by, auto const& x, auto const& shift) { return bratu(x) * by + shift; };
+} // namespace
+TEST_CASE("sparse_jacobian: by another argument than the first", "[sparse]") {
+  auto const j = vv::sparse_jacobian<1>(scaled_bratu)(at, at, 1.0).to_dense();
+  auto const dense_j = vv::jacfwd<1>(scaled_bratu)(at, at, 1.0);
+  auto const h = vv::sparse_hessian<1>([](auto const& by, auto const& x) { return by * rosenbrock(x); })(2.0, at);
+  auto const dense_h = vv::hessian(rosenbrock)(at);
+  for (int k = 0; k < 64; ++k) CHECK(j.data[k] == Approx(dense_j.data[k]));
+  for (int k = 0; k < 64; ++k) CHECK(h.to_dense().data[k] == Approx(2 * dense_h.data[k]).margin(1e-12));
+
+  auto const pick = [](tensor const& index, tensor const& x, tensor const& w) {
+    return vv::sin(vv::index_select(x, 0, index)) * w;
+  };
+  tensor const index{2L, 0L, 2L}, x = row(4), w = row(3, 0.7);
+  auto const by_x = [&](tensor const& v) { return pick(index, v, w); };
+  auto const by_w = [&](tensor const& v) { return pick(index, x, v); };
+  CHECK(to_string(vv::sparsity<1>(pick)(index, x, w)) == "..x.\nx...\n..x.\n");
+  CHECK(to_string(vv::sparsity<-1>(pick)(index, x, w)) == "x..\n.x.\n..x\n");
+  auto const of_x = vv::sparse_jacobian<1>(pick);
+  CHECK(close(of_x(index, x, w).to_dense(), dense(by_x, x)));
+  CHECK(to_string(of_x(tensor{1L, 1L, 3L}, x, w).pattern()) == ".x..\n.x..\n...x\n"); // another plan
+  CHECK(close(vv::sparse_jacobian<1>(pick, vv::by_rows)(index, x, w).to_dense(), dense(by_x, x)));
+  CHECK(close(vv::sparse_jacobian<2>(pick, vv::by_columns)(index, x, w).to_dense(), dense(by_w, w)));
+  CHECK(close(vv::sparse_jacobian<-1>(pick, sparsity_pattern::banded(3, 3, 0, 0))(index, x, w).to_dense(),
+              dense(by_w, w)));
+  auto const loss = [&](tensor const& i, tensor const& v) { return vv::sum(vv::exp(pick(i, v, w))); };
+  tensor const hessian = vv::hessian([&](tensor const& v) { return loss(index, v); })(x);
+  CHECK(to_string(vv::hessian_sparsity<1>(loss)(index, x)) == "x...\n....\n..x.\n....\n");
+  CHECK(close(vv::sparse_hessian<1>(loss)(index, x).to_dense(), hessian));
+  CHECK(close(vv::sparse_hessian<-1>(loss, vv::by_substitution)(index, x).to_dense(), hessian));
+
+  // a closure's captures come last, and lanes, compilers and fused programs see the argument where it is
+  auto const captured = vv::sparse_jacobian<1>(vv::closure(pick, w));
+  CHECK(close(captured.values(index, x), of_x.values(index, x, w)));
+  tensor const many = vv::stack(std::tuple(x, x * 2.0), 0);
+  tensor const lanes = vv::vmap([&](tensor const& v) { return of_x.values(index, v, w); })(many);
+  CHECK(close(vv::select(lanes, 0, 1), of_x.values(index, x * 2.0, w)));
+  auto const of_scaled = vv::sparse_jacobian<1>(scaled_bratu);
+  CHECK(
+      close(vv::compile([&](tensor const& a, tensor const& v) { return of_scaled.values(a, v, 1.0); })(row(8), row(8)),
+            of_scaled.values(row(8), row(8), 1.0)));
+  auto const fused =
+      vv::fuse([](auto const& a, auto const& v) { return vv::sparse_jacobian<1>(scaled_bratu).values(a, v, 1.0); });
+  auto const values = vv::sparse_jacobian<1>(scaled_bratu).values(at, at, 1.0), by_fuse = fused(at, at);
+  for (int k = 0; k < 22; ++k) CHECK(by_fuse.data[k] == Approx(values.data[k]));
+}
+
 TEST_CASE("sparse_jacobian: one object in several threads", "[sparse][tls]") {
   auto const j = vv::sparse_jacobian([c = 1.0](tensor const& x) { return bratu(x) * c; });
   bool ok[4]{};

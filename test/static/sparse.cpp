@@ -36,3 +36,17 @@ constexpr auto dense = vv::hessian(chain)(x);
 static_assert(h.count() == 13 && h.values.data[0] == dense(0, 0) && h.values.data[1] == dense(0, 1));
 static_assert(h.to_dense()(4, 3) == dense(4, 3) && h.to_dense()(4, 0) == 0);
 static_assert(vv::sparse_hessian(chain, vv::by_substitution).values(x).data[4] == dense(1, 2));
+
+// by another argument than the first
+constexpr auto weighted = [](auto const& w, auto const& x, auto const& shift) { return w * differences(x) + shift; };
+constexpr array<double, 4> w{1, 2, 3, 4};
+constexpr auto by_x = vv::sparsity<1>(weighted, vv::spec<double, 4>, vv::spec<double, 5>, vv::spec<double>);
+static_assert(by_x.count() == 8 && by_x.columns == 5);
+constexpr auto by_w = vv::sparsity<-3>(weighted, vv::spec<double, 4>, vv::spec<double, 5>, vv::spec<double>);
+static_assert(by_w.count() == 4 && by_w.columns == 4);
+static_assert(vv::sparse_jacobian<1>(weighted)(w, x, 0.0).values.data[3] == 2);
+static_assert(vv::sparse_jacobian<-1>(weighted)(w, x, 0.0).count() == 4);
+static_assert(vv::sparse_jacobian<1>(weighted).passes(w, x, 0.0) == 2);
+constexpr auto loss = [](auto const& shift, auto const& v) { return vv::sum(vv::square(differences(v) * shift)); };
+static_assert(vv::hessian_sparsity<1>(loss, vv::spec<double>, vv::spec<double, 5>).count() == 13);
+static_assert(vv::sparse_hessian<1>(loss)(2.0, x).values.data[0] == 8);

@@ -151,27 +151,27 @@ struct plan_reader {
 } // namespace detail
 
 /// The function object that `sparse_jacobian` and `sparse_hessian` return.
-template <class F, bool OfGradient, sparse_compression How, class Given = none_t>
+template <int A, class F, bool OfGradient, sparse_compression How, class Given = none_t>
 class sparse_derivative {
 public:
   constexpr explicit sparse_derivative(F f, Given given = {}) : f_(f), given_(given) {}
 
   /// Returns the derivative as a `sparse_matrix`.
-  template <class X, class... R>
-  constexpr auto operator()(X const& x, R const&... rest) const {
+  template <class... X>
+  constexpr auto operator()(X const&... x) const {
     return run([](auto const& pattern, auto const& flat, auto const& read) { return matrix_of(pattern, read(flat)); },
-               x, rest...);
+               x...);
   }
   /// Returns the values of the entries alone, of shape [count], for code inside of transforms and compiled functions.
-  template <class X, class... R>
-  constexpr auto values(X const& x, R const&... rest) const {
-    return run([](auto const&, auto const& flat, auto const& read) { return read(flat); }, x, rest...);
+  template <class... X>
+  constexpr auto values(X const&... x) const {
+    return run([](auto const&, auto const& flat, auto const& read) { return read(flat); }, x...);
   }
   /// Returns the compressed matrix alone, [passes, rows], or [passes, columns] by reverse mode, before entries are read
   /// from it. Reading may take longer than computing a fused derivative: code with a layout of its own reads by
   /// `positions`.
-  template <class X, class... R>
-  constexpr auto compressed(X const& x, R const&... rest) const {
+  template <class... X>
+  constexpr auto compressed(X const&... x) const {
     return run(
         [](auto const&, auto const& flat, auto const& read) {
           auto const of_passes = [](dims const& all, dims const& n) {
@@ -179,12 +179,12 @@ public:
           };
           return detail::reshape_to(flat, on_dims(of_passes, shape_of(flat), read.passes()));
         },
-        x, rest...);
+        x...);
   }
   /// Returns the position of each entry in the flattened compressed matrix, in the order of the pattern. Throws
   /// `value_error` for `by_substitution`, where entries have no position.
-  template <class X, class... R>
-  std::vector<std::int64_t> positions(X const& x, R const&... rest) const {
+  template <class... X>
+  std::vector<std::int64_t> positions(X const&... x) const {
     return planned(
         [](pattern_view const& p, int, index_t const* read) {
           if (!read && p.count() > 0)
@@ -192,17 +192,17 @@ public:
                                                           "substitution; call values, or use the star coloring");
           return std::vector<std::int64_t>(read, read + p.count());
         },
-        x, rest...);
+        x...);
   }
   /// Returns the pattern of the result for these arguments. Computes no derivative.
-  template <class X, class... R>
-  constexpr sparsity_pattern pattern(X const& x, R const&... rest) const {
-    return planned([](pattern_view const& p, int, index_t const*) { return sparsity_pattern(p); }, x, rest...);
+  template <class... X>
+  constexpr sparsity_pattern pattern(X const&... x) const {
+    return planned([](pattern_view const& p, int, index_t const*) { return sparsity_pattern(p); }, x...);
   }
   /// Returns the number of passes, which is the number of colors, for these arguments. Computes no derivative.
-  template <class X, class... R>
-  constexpr int passes(X const& x, R const&... rest) const {
-    return planned([](pattern_view const&, int colors, index_t const*) { return colors; }, x, rest...);
+  template <class... X>
+  constexpr int passes(X const&... x) const {
+    return planned([](pattern_view const&, int colors, index_t const*) { return colors; }, x...);
   }
 
 private:
@@ -228,48 +228,60 @@ private:
   static constexpr sparse_matrix<V, P> matrix_of(P const& pattern, V const& values) {
     return {pattern, values};
   }
-  /// Calls `call(f, x, rest...)` with open captures and views.
-  template <class Call, class X, class... R>
-  constexpr auto opened(Call const& call, X const& x, R const&... rest) const {
-    if constexpr (detail::memory_ref<X>) return opened(call, detail::viewed(x), rest...);
+  /// Calls `call(g, x, rest...)` with the argument x to differentiate first, open captures and views.
+  template <class Call, class... X>
+  constexpr auto opened(Call const& call, X const&... all) const {
+    return detail::with_argument_first<A>(
+        f_,
+        [&]<class V>(auto const& g, V const& x, auto const&... rest) {
+          auto const with = [&](auto const& v) {
+            return detail::with_open_captures(
+                g, [&](auto const& h, auto const&... r) { return call(h, v, r...); }, rest...);
+          };
+          if constexpr (detail::memory_ref<V>) return with(detail::viewed(x));
+          else return with(x);
+        },
+        all...);
+  }
+  template <class Give, class... X>
+  constexpr auto run(Give const& give, X const&... x) const {
+    if constexpr (!detail::require_argument<A, sizeof...(X)>()) return none;
     else
-      return detail::with_open_captures(f_, [&](auto const& g, auto const&... r) { return call(g, x, r...); }, rest...);
+      return opened(
+          [&]<class V>(auto const& g, V const& v, auto const&... r) {
+            if constexpr (!detail::can_have_pattern<V>()) {
+              return none; // instantiate nothing more after the message
+            } else {
+              detail::needs_real_tree("sparse_jacobian", v);
+              if constexpr (std::is_same_v<V, tensor>) return on_tensors(give, g, v, r...);
+              else if constexpr (traced_value<V>) return on_traced(give, g, v, r...);
+              else return on_arrays(give, g, v, r...);
+            }
+          },
+          x...);
   }
-  template <class Give, class X, class... R>
-  constexpr auto run(Give const& give, X const& x, R const&... rest) const {
-    return opened(
-        [&]<class V>(auto const& g, V const& v, auto const&... r) {
-          if constexpr (!detail::can_have_pattern<V>()) {
-            return none; // instantiate nothing more after the message
-          } else {
-            detail::needs_real_tree("sparse_jacobian", v);
-            if constexpr (std::is_same_v<V, tensor>) return on_tensors(give, g, v, r...);
-            else if constexpr (traced_value<V>) return on_traced(give, g, v, r...);
-            else return on_arrays(give, g, v, r...);
-          }
-        },
-        x, rest...);
-  }
-  template <class Give, class X, class... R>
-  constexpr auto planned(Give const& give, X const& x, R const&... rest) const {
-    return opened(
-        [&]<class V>(auto const& g, V const& v, auto const&... r) {
-          if constexpr (!detail::can_have_pattern<V>()) {
-            return give(pattern_view{}, 0, nullptr);
-          } else if constexpr (std::is_same_v<V, tensor>) {
-            auto const p = tensor_plan(g, v, r...);
-            return give(p->pattern, p->c.colors.colors, p->c.positions());
-          } else if constexpr (traced_value<V>) {
-            auto const p = traced_plan<How>(g, v, r...);
-            return give(p.pattern, p.c.colors.colors, p.c.positions());
-          } else if constexpr (require_constant<std::remove_cvref_t<decltype(g)>>()) {
-            using P = static_plan_of<std::remove_cvref_t<decltype(g)>, V, std::remove_cvref_t<decltype(r)>...>;
-            return give(P::frozen.pattern, P::colors, P::sizes.ordered == 0 ? P::frozen.read : nullptr);
-          } else {
-            return give(pattern_view{}, 0, nullptr);
-          }
-        },
-        x, rest...);
+  template <class Give, class... X>
+  constexpr auto planned(Give const& give, X const&... x) const {
+    if constexpr (!detail::require_argument<A, sizeof...(X)>()) return give(pattern_view{}, 0, nullptr);
+    else
+      return opened(
+          [&]<class V>(auto const& g, V const& v, auto const&... r) {
+            if constexpr (!detail::can_have_pattern<V>()) {
+              return give(pattern_view{}, 0, nullptr);
+            } else if constexpr (std::is_same_v<V, tensor>) {
+              auto const p = tensor_plan(g, v, r...);
+              return give(p->pattern, p->c.colors.colors, p->c.positions());
+            } else if constexpr (traced_value<V>) {
+              auto const p = traced_plan<How>(g, v, r...);
+              return give(p.pattern, p.c.colors.colors, p.c.positions());
+            } else if constexpr (require_constant<std::remove_cvref_t<decltype(g)>>()) {
+              using P = static_plan_of<std::remove_cvref_t<decltype(g)>, V, std::remove_cvref_t<decltype(r)>...>;
+              return give(P::frozen.pattern, P::colors, P::sizes.ordered == 0 ? P::frozen.read : nullptr);
+            } else {
+              return give(pattern_view{}, 0, nullptr);
+            }
+          },
+          x...);
   }
 
   // --- arrays: the plan is a constant
@@ -432,39 +444,41 @@ private:
 /// reverse pass, whichever need fewer; `by_columns` and `by_rows` choose. All passes run at once by `vmap`. For arrays
 /// all of this happens in the compiler, and f must capture nothing.
 ///
+/// `sparse_jacobian<1>(f)(a, x)` differentiates by argument 1; negative numbers count from the last argument.
+///
 /// If a tensor that f captures is replaced by another one, make a new object; integers that were written into are
 /// noticed.
 ///
 /// Errors: those of `sparsity`, `jvp` and `vjp`; `value_error` for more than one result.
 ///
 /// Anchors: `jacfwd`, `jacrev` of sparsejac (JAX), `sparse_jac_for` of CppAD, SparseDiffTools.jl.
-template <sparse_compression How = sparse_compression::fewest, class F>
+template <int A = 0, sparse_compression How = sparse_compression::fewest, class F>
 constexpr auto sparse_jacobian(F f, compressed_by<How> = {}) {
-  return sparse_derivative<F, false, How>(f);
+  return sparse_derivative<A, F, false, How>(f);
 }
 /// Returns the Jacobian by a pattern of yours: a `sparsity_pattern`, or for arrays a function object without captures
 /// that returns one. Entries that the pattern does not have are lost, and corrupt others. Throws `shape_error` for
 /// patterns of another size.
-template <class P, sparse_compression How = sparse_compression::fewest, class F>
+template <int A = 0, sparse_compression How = sparse_compression::fewest, class F, class P>
   requires(std::is_same_v<P, sparsity_pattern> || requires(P p) { static_cast<pattern_view>(p()); })
 constexpr auto sparse_jacobian(F f, P pattern, compressed_by<How> = {}) {
-  return sparse_derivative<F, false, How, P>(f, pattern);
+  return sparse_derivative<A, F, false, How, P>(f, pattern);
 }
 
 /// Returns the Hessian of a function with a scalar result as a sparse matrix: `sparse_hessian(f)(x, rest...)`. It has
 /// both mirror images of each entry. Products of the Hessian with seed vectors are computed by forward over reverse
 /// mode, one for each color of a star coloring, or of an acyclic coloring (`by_substitution`). The Hessian is assumed
-/// to be symmetric; a derivative of your own that makes it asymmetric gives wrong entries. Everything else is as for
-/// `sparse_jacobian`.
-template <sparse_compression How = sparse_compression::star, class F>
+/// to be symmetric; a derivative of your own that makes it asymmetric gives wrong entries. `sparse_hessian<1>(f)` is
+/// that by argument 1. Everything else is as for `sparse_jacobian`.
+template <int A = 0, sparse_compression How = sparse_compression::star, class F>
 constexpr auto sparse_hessian(F f, compressed_by<How> = {}) {
-  return sparse_derivative<F, true, How>(f);
+  return sparse_derivative<A, F, true, How>(f);
 }
 /// Returns the Hessian by a pattern of yours, which must be symmetric.
-template <class P, sparse_compression How = sparse_compression::star, class F>
+template <int A = 0, sparse_compression How = sparse_compression::star, class F, class P>
   requires(std::is_same_v<P, sparsity_pattern> || requires(P p) { static_cast<pattern_view>(p()); })
 constexpr auto sparse_hessian(F f, P pattern, compressed_by<How> = {}) {
-  return sparse_derivative<F, true, How, P>(f, pattern);
+  return sparse_derivative<A, F, true, How, P>(f, pattern);
 }
 
 } // namespace varve

@@ -2,6 +2,7 @@
 #pragma once
 #include <varve/fake/make_fx.hpp>
 #include <varve/pass/functionalize.hpp>
+#include <varve/sparse/argument.hpp>
 #include <varve/sparse/dependence.hpp>
 #include <varve/trace/trace.hpp>
 #include <varve/transform/grad.hpp>
@@ -172,7 +173,7 @@ constexpr auto with_open_captures(F const& f, Call const& call, R const&... rest
 template <class X>
 constexpr bool can_have_pattern() {
   constexpr bool one = value<X>;
-  static_assert(one, "varve: sparsity, sparse_jacobian: argument 0 must be one value; flatten a tree into a vector");
+  static_assert(one, "varve: sparsity, sparse_jacobian: x must be one value; flatten a tree into a vector");
   if constexpr (one) return require_derivative<X>();
   else return false;
 }
@@ -197,13 +198,20 @@ constexpr found_pattern jacobian_pattern(F const& f, X const& x, R const&... res
 } // namespace detail
 
 /// The function object that `sparsity` returns.
-template <class F>
+template <int A, class F>
 struct sparsity_function {
   [[no_unique_address]] F f;
-  template <class X, class... R>
-  constexpr sparsity_pattern operator()(X const& x, R const&... rest) const {
-    detail::found_pattern const found = detail::jacobian_pattern(f, x, rest...);
-    return found.pattern;
+  template <class... X>
+  constexpr sparsity_pattern operator()(X const&... x) const {
+    if constexpr (!detail::require_argument<A, sizeof...(X)>()) return {};
+    else
+      return detail::with_argument_first<A>(
+          f,
+          [](auto const& g, auto const&... v) {
+            detail::found_pattern const found = detail::jacobian_pattern(g, v...);
+            return found.pattern;
+          },
+          x...);
   }
 };
 /// Returns the pattern of the Jacobian of f: `sparsity(f)(x, rest...)` has a row for each element of the result and a
@@ -212,12 +220,14 @@ struct sparsity_function {
 /// among `rest` and the captures, such as indices. Elements of x are not read. A floating 0 among the constants counts
 /// for static values only, because a tensor's function may read it from a variable.
 ///
+/// `sparsity<1>(f)(a, x)` is the pattern of the Jacobian by argument 1; negative numbers count from the last argument.
+///
 /// Works on static values, also in constant expressions, and on tensors. `f` is traced once, with its derivative. Loops
 /// are followed step by step, or until nothing grows if the number of steps is unknown; of branches both count.
 ///
 /// Errors: what cannot be traced; `value_error` if a size depends on data.
-template <class F>
-constexpr sparsity_function<F> sparsity(F f) {
+template <int A = 0, class F>
+constexpr sparsity_function<A, F> sparsity(F f) {
   return {f};
 }
 namespace detail {
@@ -237,19 +247,22 @@ struct pattern_constant {
     return static_pattern<e.rows, e.columns, e.count>(f.pattern.view());
   }
 };
-template <class F, class... S>
+template <int A, class F, class... S>
 consteval bool require_specs() {
   constexpr bool possible = std::is_empty_v<F> && (S::fixed && ...);
   static_assert(possible, "varve: sparsity: for specs the function must capture nothing, and sizes must be numbers");
-  return possible;
+  return require_argument<A, sizeof...(S)>() && possible;
 }
 } // namespace detail
 /// Returns the pattern as a constant: `constexpr auto p = sparsity(f, spec<double, 100>)`. `f` must capture nothing.
-template <class F, class... S>
+template <int A = 0, class F, class... S>
   requires(sizeof...(S) > 0)
 constexpr auto sparsity(F, S...) {
-  if constexpr (detail::require_specs<F, S...>()) {
-    constexpr auto make = [] { return detail::traced_pattern(nullptr, F{}, S::info()...); };
+  if constexpr (detail::require_specs<A, F, S...>()) {
+    constexpr auto make = [] {
+      return detail::with_argument_first<A>(
+          F{}, [](auto const& g, auto const&... m) { return detail::traced_pattern(nullptr, g, m...); }, S::info()...);
+    };
     return detail::pattern_constant<decltype(make)>::make();
   } else {
     return static_pattern<0, 0, 0>{};
@@ -257,30 +270,43 @@ constexpr auto sparsity(F, S...) {
 }
 
 /// The function object that `hessian_sparsity` returns.
-template <class F>
+template <int A, class F>
 struct hessian_sparsity_function {
   [[no_unique_address]] F f;
-  template <class X, class... R>
-  constexpr sparsity_pattern operator()(X const& x, R const&... rest) const {
-    detail::found_pattern const found = detail::jacobian_pattern(grad(f), x, rest...);
-    detail::found_pattern const both = detail::with_mirror_images(found);
-    return both.pattern;
+  template <class... X>
+  constexpr sparsity_pattern operator()(X const&... x) const {
+    if constexpr (!detail::require_argument<A, sizeof...(X)>()) return {};
+    else
+      return detail::with_argument_first<A>(
+          f,
+          [](auto const& g, auto const&... v) {
+            detail::found_pattern const found = detail::jacobian_pattern(grad(g), v...);
+            detail::found_pattern const both = detail::with_mirror_images(found);
+            return both.pattern;
+          },
+          x...);
   }
 };
-/// Returns the pattern of the Hessian of a function with a scalar result: `hessian_sparsity(f)(x, rest...)`. It is the
-/// pattern of the Jacobian of `grad(f)`, with the mirror image of each entry.
-template <class F>
-constexpr hessian_sparsity_function<F> hessian_sparsity(F f) {
+/// Returns the pattern of the Hessian of a function with a scalar result: `hessian_sparsity(f)(x, rest...)`, or
+/// `hessian_sparsity<1>(f)(a, x)` for the second derivatives by argument 1. It is the pattern of the Jacobian of the
+/// gradient, with the mirror image of each entry.
+template <int A = 0, class F>
+constexpr hessian_sparsity_function<A, F> hessian_sparsity(F f) {
   return {f};
 }
 /// Returns the pattern of the Hessian as a constant, as `sparsity` does: `hessian_sparsity(f, spec<double, 100>)`.
-template <class F, class... S>
+template <int A = 0, class F, class... S>
   requires(sizeof...(S) > 0)
 constexpr auto hessian_sparsity(F, S...) {
-  if constexpr (detail::require_specs<F, S...>()) {
+  if constexpr (detail::require_specs<A, F, S...>()) {
     constexpr auto make = [] {
-      detail::found_pattern const f = detail::traced_pattern(nullptr, grad(F{}), S::info()...);
-      return detail::with_mirror_images(f);
+      return detail::with_argument_first<A>(
+          F{},
+          [](auto const& g, auto const&... m) {
+            detail::found_pattern const f = detail::traced_pattern(nullptr, grad(g), m...);
+            return detail::with_mirror_images(f);
+          },
+          S::info()...);
     };
     return detail::pattern_constant<decltype(make)>::make();
   } else {
