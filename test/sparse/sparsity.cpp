@@ -106,6 +106,32 @@ TEST_CASE("sparsity: sorts, running sums, matrices, convolutions", "[sparse][spa
   CHECK(picture(vv::sparsity(wide)(row(6))) == "x..x..\nx..x..\n.x..x.\n.x..x.\n..x..x\n..x..x\n");
 }
 
+TEST_CASE("sparsity: functions of loops and branches use captured tensors", "[sparse][sparsity]") {
+  tensor const c{1.0, 2.0, 3.0};
+  auto const step = [c](tensor const& s, tensor const& v) {
+    return std::pair(s + vv::sum(c), v * vv::sum(vv::sin(c)));
+  };
+  CHECK(vv::sparsity([=](tensor const& x) { return vv::scan(step, tensor(1.0), x).second; })(row(3)) ==
+        band(3, 3, 0, 0));
+  auto const over_c = [c](tensor const& x) {
+    return x * vv::scan([](tensor const& s, tensor const& v) { return std::pair(s + v, s); }, tensor(0.0), c).second;
+  };
+  CHECK(vv::sparsity(over_c)(row(3)) == band(3, 3, 0, 0));
+  auto const nested = [c](tensor const& x) {
+    return vv::map([c](tensor const& v) { return v * vv::map([c](tensor const& w) { return w + vv::sum(c); }, c); }, x);
+  };
+  CHECK(vv::sparsity(nested)(row(2)) ==
+        vv::sparsity([](tensor const& x) { return vv::expand(vv::unsqueeze(x, 1), {2, 3}); })(row(2)));
+  auto const of_c = [c](tensor const& x) {
+    return x * vv::cond(
+                   vv::sum(c) > 0.0, [](tensor const& v) { return vv::sin(v); },
+                   [](tensor const& v) { return v * 2.0; }, c);
+  };
+  CHECK(vv::sparsity(of_c)(row(3)) == band(3, 3, 0, 0));
+  CHECK(vv::sparse_jacobian(over_c, vv::by_rows).pattern(row(3)) == band(3, 3, 0, 0));
+  CHECK(vv::hessian_sparsity([=](tensor const& x) { return vv::sum(x * over_c(x)); })(row(3)) == band(3, 3, 0, 0));
+}
+
 TEST_CASE("sparsity: branches and loops", "[sparse][sparsity]") {
   auto const branch = [](auto const& x) {
     return vv::cond(

@@ -97,7 +97,7 @@ struct boxed_cond : boxed_forms {
         },
         [&](trace_layer& on_true, trace_layer& on_false) {
           around.beneath([&] {
-            auto const p = around.real(x[0]);
+            auto const p = around.real_operand(x[0]);
             on_true.lanes = lanes_where(around.lanes, p);
             on_false.lanes = lanes_where(around.lanes, p, false);
             return p;

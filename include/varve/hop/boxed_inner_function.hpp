@@ -201,7 +201,7 @@ struct traced_function {
 /// `lanes`. `around` is the current trace, if there is one.
 template <class On = void>
 traced_function traced(boxed_function const& f, boxed_args const& x, boxed_args& captures, int hidden = 1,
-                       tensor const& lanes = {}, trace_layer const* around = nullptr) {
+                       tensor const& lanes = {}, trace_layer* around = nullptr) {
   generator_guard const as_before(default_generator);
   auto const attempt = [&](bool copies) -> traced_function {
     boxed_args more = captures;

@@ -100,8 +100,8 @@ public:
       if (around_.is_mode() && t.has_history() && is_grad_enabled()) // recorded calls have passed them as operands
         refuse_eager_gradient("the function of an operator", around_.kind->name);
       operands_.push_back(t);
-      real_.push_back(around_.real(t));
-      for (P& g : given) g.push_back(around_.real(t));
+      real_.push_back(around_.real_operand(t));
+      for (P& g : given) g.push_back(real_[real_.size() - 1]);
     }
     std::vector<int> ids;
     for (auto const& t : operands_) ids.push_back(around_.node_of(t));

@@ -59,8 +59,9 @@ struct trace_layer : layer {
   /// Called with the name of an operator that no graph can call; its results are zeros in the graph. Null: such
   /// operators are refused.
   void (*missing_node)(char const* op) = nullptr;
-  /// For a mode: the trace whose values the function may capture. The traced function remains a function of them.
-  trace_layer const* captures_of = nullptr;
+  /// The trace around an operator whose function is traced here. The function may capture its values, and remains a
+  /// function of them. Other tensors that the function captures are what that trace has in place of them.
+  trace_layer* captures_of = nullptr;
   /// The name of the custom function whose `forward` is traced, or null. It may use only those traced values that are
   /// its arguments.
   char const* custom = nullptr;
@@ -107,8 +108,10 @@ struct trace_layer : layer {
     lowered const off;
     return below(body);
   }
-  /// Returns an argument or captured tensor as the trace runs on it, with this layer off the stack.
-  tensor value_of(tensor const& t);
+  /// Returns an argument or captured tensor as the trace runs on it, with the layers of the innermost trace off the
+  /// stack.
+  tensor value_of(tensor const& t) { return value_of(t, *this); }
+  tensor value_of(tensor const& t, trace_layer const& at_work);
   /// Throws `value_error` if modes, saved-tensor hooks or the generator were changed in a way that a graph cannot
   /// represent.
   void require_kept() const;
@@ -154,7 +157,10 @@ struct trace_layer : layer {
   }
   /// Returns the real tensor behind a value of this trace or of one around it.
   tensor real(tensor const& t) const;
-  boxed_args reals(boxed_args const& x) const;
+  /// Returns the tensors on which an operator with functions runs in place of its operands. A transform that is `apart`
+  /// has copies of captured ones, as for other operators.
+  boxed_args reals(boxed_args const& x);
+  tensor real_operand(tensor const& t) { return is_mode() ? real(t) : run_on(t); }
   /// Records a higher-order operator with one or two functions. Each function is traced into a region of its own, on
   /// the real operands. `choose` combines the real results of both functions; `prepare` receives both traces.
   template <class Choose, class Prepare = void (*)(trace_layer&, trace_layer&)>
@@ -164,11 +170,12 @@ struct trace_layer : layer {
     require_kept();
     std::vector<int> ids;
     for (auto const& t : x) ids.push_back(node_of(t));
+    boxed_args const given = reals(x);
     std::vector<boxed_args> values;
     generator const before = default_generator;
     auto const trace_into = [&](trace_layer& l, std::size_t k) {
       boxed_args in;
-      for (int i = 1; i < x.size(); ++i) in.push_back(l.input(real(x[i])));
+      for (int i = 1; i < x.size(); ++i) in.push_back(l.input(given[i]));
       values.push_back(l.trace_function([&] { return functions[k](in); }));
       l.builder.close();
       default_generator = before;
@@ -188,8 +195,8 @@ struct trace_layer : layer {
     called(node, this_thread_state.grad_mode);
     boxed_args r;
     for (int k = 0; k < values[0].size(); ++k) {
-      tensor v = one ? values[0][k] : choose(real(x[0]), values[0][k], values[1][k]);
-      for (std::size_t f = 0; f < values.size(); ++f) v = as_returned(v, values[f][k], x);
+      tensor v = one ? values[0][k] : choose(given[0], values[0][k], values[1][k]);
+      for (std::size_t f = 0; f < values.size(); ++f) v = as_returned(v, values[f][k], given);
       r.push_back(wrap_result(v, builder.result_of(node, k, {v.dtype(), v.sizes()})));
     }
     return r;
@@ -322,9 +329,9 @@ private:
   tensor stand_in(tensor const& of);
   tensor standing_for(tensor const& t, tensor copied);
   /// Places a result in the memory of an operand if one of the functions returned a value in that memory.
-  tensor as_returned(tensor const& v, tensor const& returned, boxed_args const& x) {
-    for (int i = 1; i < x.size(); ++i)
-      if (tensor const t = real(x[i]); returned.shares_storage(t) && !v.shares_storage(t))
+  tensor as_returned(tensor const& v, tensor const& returned, boxed_args const& given) {
+    for (int i = 1; i < given.size(); ++i)
+      if (tensor const& t = given[i]; returned.shares_storage(t) && !v.shares_storage(t))
         if (!v.stands_in() && v.is_made_since(epoch) && !owns(v)) return standing_for(t, v);
     return v;
   }
@@ -343,7 +350,8 @@ private:
     told_.push_back({symbol, by});
   }
   /// Returns the tensor on which an operator runs in place of t.
-  tensor run_on(tensor const& t);
+  tensor run_on(tensor const& t) { return run_on(t, *this); }
+  tensor run_on(tensor const& t, trace_layer const& at_work);
   static bool is_random(boxed_op const& op);
   /// Notes that the random numbers drawn so far were drawn by traced operators.
   void settle();

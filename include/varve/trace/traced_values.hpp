@@ -19,9 +19,9 @@ VARVE_LIBRARY tensor trace_layer::standing_for(tensor const& t, tensor copied) {
     now->epoch = then->epoch, stand_ins_.add(*now, *then);
   return copied;
 }
-VARVE_LIBRARY tensor trace_layer::value_of(tensor const& t) {
+VARVE_LIBRARY tensor trace_layer::value_of(tensor const& t, trace_layer const& at_work) {
   if (!apart || !copies || !(t.is_wrapped() || t.has_data()) || t.is_number()) return t;
-  return standing_for(t, below([&] { return copy(t); }));
+  return standing_for(t, at_work.below([&] { return copy(t); }));
 }
 VARVE_LIBRARY bool trace_layer::has_written(tensor const& t) const {
   for (trace_layer const* l = this; l; l = l->outer)
@@ -36,9 +36,9 @@ VARVE_LIBRARY tensor trace_layer::real(tensor const& t) const {
     if (l->is_mine(t)) return is_mode() ? t : t.inner();
   return t;
 }
-VARVE_LIBRARY boxed_args trace_layer::reals(boxed_args const& x) const {
+VARVE_LIBRARY boxed_args trace_layer::reals(boxed_args const& x) {
   boxed_args r;
-  for (auto const& t : x) r.push_back(real(t));
+  for (auto const& t : x) r.push_back(real_operand(t));
   return r;
 }
 /// Returns the tensor on which a mode runs in place of an argument. It is a different tensor, because the function may
@@ -64,20 +64,22 @@ VARVE_LIBRARY std::vector<int> trace_layer::captured() const {
   for (std::size_t k = 0; k < captured_.size(); k += 2) r.push_back(captured_[k]);
   return r;
 }
-VARVE_LIBRARY tensor trace_layer::run_on(tensor const& t) {
+VARVE_LIBRARY tensor trace_layer::run_on(tensor const& t, trace_layer const& at_work) {
   if (!apart || is_mine(t)) return real(t);
+  tensor const seen = real(t);
+  bool const copied_around = captures_of && !is_mode() && !captures_of->is_mode();
+  tensor const value = copied_around ? captures_of->run_on(seen, at_work) : seen;
   if (!copies) {
-    tensor const value = real(t);
     if (!is_outside(value)) outside_.push_back(value);
     return value;
   }
   for (int k = 0; k < copied_.size(); k += 2)
     if (copied_[k].is(t)) return copied_[k + 1];
-  tensor const copy = value_of(real(t));
+  tensor const made = value_of(value, at_work);
   copied_.push_back(t);
-  copied_.push_back(copy);
-  copied_writes_.push_back(copy.writes());
-  return copy;
+  copied_.push_back(made);
+  copied_writes_.push_back(made.writes());
+  return made;
 }
 VARVE_LIBRARY bool trace_layer::is_outside(tensor const& t) const {
   for (trace_layer const* l = this; l; l = l->outer)
