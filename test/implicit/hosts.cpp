@@ -48,6 +48,13 @@ row const rows[] = {
        return implicit::fixed_point([](tensor const& x, tensor const& m) { return vv::sin(x) * 0.5 + m; },
                                     implicit::anderson<2>{})(a, a);
      }},
+    {"a loop in the function",
+     [](tensor const& a) {
+       return implicit::fixed_point([](tensor const& x, tensor const& m) {
+         auto const filter = [](tensor const& c, tensor const& v) { return std::pair(c * 0.5 + v * 0.2, vv::sin(c)); };
+         return vv::scan(filter, tensor(0.1), x).second * 0.5 + m;
+       })(a, a);
+     }},
     {"linear_solve, bicgstab",
      [](tensor const& a) {
        return implicit::linear_solve(

@@ -246,26 +246,45 @@ struct erased_function {
   tensor residual(tensor const& v, tensors const& data) const { return f(v, data); }
   tensor loss(tensor const& v, tensors const& data) const { return f(v, data); }
 };
+/// True if a level of `grad` or `jvp`, or eager autograd, records a tensor.
+inline bool is_recorded(tensor const& t) {
+  tensor const* p = &t;
+  for (; p->is_wrapped(); p = &p->inner())
+    for (layer const* l = this_thread_state.transforms.top; l; l = l->below)
+      if (p->layer() == l->id && ((l->kind->role == layer_role::grad && p->history()) ||
+                                  (l->kind->role == layer_role::jvp && p->extra().defined())))
+        return true;
+  return p->has_history();
+}
+/// True if a function captures a tensor that is recorded. This traces it.
+template <class T>
+bool captures_recorded(erased_function const& f, tensors const& given) {
+  boxed_args x, captures;
+  for (auto const& t : given) x.push_back(t);
+  auto const g = [&](boxed_args const& v) {
+    tensors data;
+    for (int k = 1; k < v.size(); ++k) data.push_back(v[k]);
+    return boxed_args(f.f(v[0], data));
+  };
+  varve::detail::traced<T>(g, x, captures);
+  bool any = false;
+  for (auto const& t : captures) any = any || is_recorded(t);
+  return any;
+}
 /// Refuses a function that uses tensors which are being differentiated, but were not passed to it: their derivative
-/// would be missing. The function is called once, with all of its arguments detached, unless nothing is recorded.
+/// would be missing. The function is called once, with all of its arguments detached, unless nothing is recorded. If
+/// its result is recorded, a trace decides: loops and custom functions may give zeros as the derivative of constants.
 template <class T>
 void require_no_captures(char const* who, erased_function const& f, T const& start, tensors const& data) {
   bool any = this_thread_state.grad_mode;
   for (layer const* l = this_thread_state.transforms.top; l; l = l->below)
     any = any || l->kind->role == layer_role::grad || l->kind->role == layer_role::jvp;
   if (!any) return;
-  tensors constants;
+  tensors given{detach(start)}, constants;
   for (auto const& t : data) constants.push_back(detach(static_cast<T const&>(t)));
-  tensor const y = f.f(detach(start), constants);
-  bool differentiated = false;
-  tensor const* p = &y;
-  for (; p->is_wrapped(); p = &p->inner())
-    for (layer const* l = this_thread_state.transforms.top; l; l = l->below)
-      if (p->layer() == l->id)
-        differentiated = differentiated || (l->kind->role == layer_role::grad && p->history()) ||
-                         (l->kind->role == layer_role::jvp && p->extra().defined());
-  differentiated = differentiated || p->has_history();
-  if (differentiated)
+  if (!is_recorded(f.f(given[0], constants))) return;
+  given.insert(given.end(), constants.begin(), constants.end());
+  if (varve::detail::attempt<error>([&] { return captures_recorded<T>(f, given); }, [](error const&) { return true; }))
     refuse::argument_is_invalid(who,
                                 "the function captures a tensor that is being differentiated, so that its "
                                 "derivative would be missing; pass it as an argument, or by closure(f, captured...)");
