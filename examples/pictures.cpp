@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 // The pictures of the documents: pictures [<folder>] writes them. Each shows something that derivatives are good for.
-// output: wave.svg pendulum.svg spirals.svg valley.svg basins.svg fit.svg attention.svg
+// output: wave.svg pendulum.svg spirals.svg valley.svg basins.svg fit.svg attention.svg stencil.svg roots.svg
 #include "support/chart.hpp"
 
+#include <varve/implicit.hpp>
 #include <varve/nn.hpp>
 #include <varve/optim.hpp>
+#include <varve/sparse.hpp>
 #include <varve/varve.hpp>
 
 #include <cmath>
@@ -208,6 +210,59 @@ void attention() {
   c.axes("looked at", "from the last position up to the first");
   keep(c, "attention.svg");
 }
+
+// The Jacobian of an equation on a grid: columns of one color share no row, and are computed as one column.
+void stencil() {
+  constexpr int side = 5, n = side * side;
+  auto const laplacian = [](tensor const& u) {
+    tensor const p = vv::pad(u, vv::dims{1, 1, 1, 1});
+    auto const neighbors = [&](int i, int j) { return vv::slice(vv::slice(p, 0, i, i + side), 1, j, j + side); };
+    return neighbors(0, 1) + neighbors(2, 1) + neighbors(1, 0) + neighbors(1, 2) - 4.0 * u;
+  };
+  auto const jacobian = vv::sparse_jacobian(laplacian, vv::by_columns);
+  tensor const u = vv::zeros({side, side}, vv::dtype::float64);
+  vv::sparsity_pattern const pattern = jacobian.pattern(u);
+  std::vector<std::int64_t> const positions = jacobian.positions(u); // of each entry in [passes, n]
+  int const passes = jacobian.passes(u), gap = 4;
+  std::string const colors[] = {"#4a80c4", "#f0963c", "#1e7d46", "#c0392b", "#8e6bbf", "#d4b106", "#48a9a6", "#333"};
+  chart c("25 columns in " + std::to_string(passes) + " passes", 0, n + gap + passes, 0, n + 2, 640, 500);
+  for (int r = 0, e = 0; r < n; ++r)
+    for (; e < pattern.row_start[r + 1]; ++e) {
+      int const color = static_cast<int>(positions[static_cast<std::size_t>(e)]) / n, column = pattern.column[e];
+      std::string const& fill = colors[color % 8];
+      c.rectangle(column + 0.1, n - r - 0.9, column + 0.9, n - r - 0.1, fill);
+      c.rectangle(n + gap + color + 0.1, n - r - 0.9, n + gap + color + 0.9, n - r - 0.1, fill);
+    }
+  c.rectangle(0, 0, n, n);
+  c.rectangle(n + gap, 0, n + gap + passes, n);
+  c.text(n / 2.0, n + 0.6, "the Jacobian, a color for each pass");
+  c.text(n + gap / 2.0, n / 2.0, "←");
+  c.text(n + gap + passes / 2.0, n + 0.6, "what is computed");
+  keep(c, "stencil.svg");
+}
+
+// The three roots of an equation as functions of a number in it. The slopes come from the equation at the root.
+constexpr auto root = vv::implicit::root([](auto const& x, auto const& a) { return x * x * x - 3 * x - a; });
+void roots() {
+  chart c("x³ − 3x = a: three roots and their slopes", -4, 4, -3, 4);
+  c.axes("a", "x");
+  auto const branch = [&](char const* name, char const* stroke, double start, std::vector<double> const& a,
+                          std::vector<double> const& at) {
+    auto const x = [start](tensor const& v) { return root(tensor(start), v); };
+    c.curve(name, stroke, a, vv::vmap(x)(tensor(a)).to_vector());
+    std::vector<double> const y = vv::vmap(x)(tensor(at)).to_vector(),
+                              slope = vv::vmap(vv::grad(x))(tensor(at)).to_vector();
+    for (std::size_t k = 0; k < at.size(); ++k) {
+      double const half = 1.1 / std::sqrt(1 + 1.4 * slope[k] * slope[k]); // about as long on the picture
+      c.curve("", "#f0963c", {at[k] - half, at[k] + half}, {y[k] - half * slope[k], y[k] + half * slope[k]});
+      c.point(at[k], y[k], "#333");
+    }
+  };
+  branch("from 4", "#4a80c4", 4, range(-1.99, 4, 81), {-1.8, -1, 2});
+  branch("from 0", "#1e7d46", 0, range(-1.99, 1.99, 81), {-1.7, 0, 1.7});
+  branch("from −4", "#c0392b", -4, range(-4, 1.99, 81), {-2, 1, 1.8});
+  keep(c, "roots.svg");
+}
 } // namespace
 
 int main(int argc, char** argv) {
@@ -219,5 +274,7 @@ int main(int argc, char** argv) {
   basins();
   fit();
   attention();
+  stencil();
+  roots();
   std::puts("");
 }

@@ -71,6 +71,17 @@ public:
     text_ += "<circle cx=\"" + number(px(x)) + "\" cy=\"" + number(py(y)) + "\" r=\"" + number(radius) + "\" fill=\"" +
              fill + "\" stroke=\"white\" stroke-width=\"0.6\"/>\n";
   }
+  /// A rectangle with corners (x0, y0) and (x1, y1). Without a fill it is a frame.
+  void rectangle(double x0, double y0, double x1, double y1, std::string const& fill = "") {
+    text_ += "<rect x=\"" + number(px(x0)) + "\" y=\"" + number(py(y1)) + "\" width=\"" + number(px(x1) - px(x0)) +
+             "\" height=\"" + number(py(y0) - py(y1)) + "\" " +
+             (fill.empty() ? "fill=\"none\" stroke=\"#888\"" : "fill=\"" + fill + "\"") + "/>\n";
+  }
+  /// Text with its middle at x, and y as its base line.
+  void text(double x, double y, std::string const& text) {
+    text_ +=
+        "<text x=\"" + number(px(x)) + "\" y=\"" + number(py(y)) + "\" text-anchor=\"middle\">" + text + "</text>\n";
+  }
   void save(std::string const& path) const {
     std::ofstream file(path);
     if (!(file << text_ << "</svg>\n" << std::flush)) throw std::runtime_error(path + ": cannot be written");
