@@ -138,10 +138,10 @@ struct by_cppad {
   }
 };
 
-template <bool Hessian>
-auto derivative() {
-  if constexpr (Hessian) return vv::sparse_hessian(energy);
-  else return vv::sparse_jacobian(values);
+template <bool Hessian, class... P>
+auto derivative(P const&... pattern) {
+  if constexpr (Hessian) return vv::sparse_hessian(energy, pattern...);
+  else return vv::sparse_jacobian(values, pattern...);
 }
 template <bool Hessian>
 void by_varve(benchmark::State& state, problem const& p, bool compiled) {
@@ -149,7 +149,8 @@ void by_varve(benchmark::State& state, problem const& p, bool compiled) {
   std::vector<double> const at = point(p);
   tensor const x(at), i(p.i), j(p.j);
   auto const pattern = d.pattern(x, i, j);
-  auto const program = vv::compile([&d](auto const&... a) { return d.values(a...); });
+  auto const of_pattern = derivative<Hessian>(pattern); // compiled programs do not know the elements of i and j
+  auto const program = vv::compile([&](auto const&... a) { return of_pattern.values(a...); });
   tensor const y = compiled ? program(x, i, j) : d.values(x, i, j);
   by_cppad expected(p, Hessian, pattern);
   expected.run();
