@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
-// Random programs until time is up: fuzz [--seed n] [--programs n | --minutes n] [--report] [--show n]
+// Random programs until time is up: fuzz [--seed n] [--programs n | --minutes n] [--derivatives] [--report] [--show n]
+// With --derivatives the laws of test/random/derivatives.hpp are checked instead of stacks of transforms.
 // Each lot runs in a process of its own, so that a crash or a program that does not end is a finding like others.
+#include "../random/derivatives.hpp"
 #include "../random/print.hpp"
 #include "../random/shrink.hpp"
 
@@ -21,7 +23,7 @@ struct options {
   std::uint64_t seed = 1;
   long programs = 0;
   double minutes = 0;
-  bool report = false;
+  bool report = false, derivatives = false;
   long show = 10;
 };
 /// What a lot tells the process that started it.
@@ -64,24 +66,42 @@ std::string apart_from_us(F const& f) {
     return WTERMSIG(status) == SIGPROF ? "does not end" : std::string("crash: ") + strsignal(WTERMSIG(status));
   return WEXITSTATUS(status) ? "crash: the process gave " + std::to_string(WEXITSTATUS(status)) : "";
 }
+void add(tally& t, tally const& more) {
+  t.programs += more.programs, t.stacks += more.stacks, t.comparisons += more.comparisons;
+  t.refused += more.refused, t.differences += more.differences;
+  for (auto const& [text, n] : more.refusals) t.refusals[text] += n;
+}
+/// What is wrong with a program: in a stack, or with its derivatives.
+std::string wrong_in(program const& p, stack const& s, bool derivatives) {
+  law_tally t;
+  return derivatives ? check_derivatives(p, t) : check_stack(p, s).what;
+}
+/// What is wrong with a program in all stacks, or with its derivatives.
+difference checked(program const& p, std::uint64_t seed, bool derivatives, tally& t) {
+  if (!derivatives) return check_program(p, seed, t);
+  law_tally laws;
+  std::string const what = check_derivatives(p, laws);
+  add(t, laws.all);
+  return {{}, what};
+}
 /// What is wrong with a program in a stack, found in a process of its own.
-std::string isolated(program const& p, stack const& s) {
+std::string isolated(program const& p, stack const& s, bool derivatives) {
   static auto* const state = shared<shared_state>();
   state->text[0] = 0;
   std::string const end = apart_from_us([&] {
     give_up_after(3 * slower);
-    std::string const what = check_stack(p, s).what;
+    std::string const what = wrong_in(p, s, derivatives);
     std::snprintf(state->text, sizeof state->text, "%s", what.c_str());
   });
   return end.empty() ? state->text : end;
 }
-void show(std::uint64_t seed, program p, stack s, std::string const& what) {
+void show(std::uint64_t seed, program p, stack s, std::string const& what, bool derivatives) {
   auto const sort = [](std::string const& w) {
     return w.rfind("crash", 0) == 0 ? 1 : w == "does not end" ? 2 : w.rfind("result", 0) == 0 ? 3 : 4;
   };
-  int const of = sort(isolated(p, s));
+  int const of = sort(isolated(p, s, derivatives));
   failing const fails = [&](program const& q, stack const& t) {
-    std::string const w = isolated(q, t);
+    std::string const w = isolated(q, t, derivatives);
     return sort(w) == of ? w : std::string();
   };
   if (!fails(p, s).empty()) shrink(p, s, fails);
@@ -99,11 +119,6 @@ stack stack_of(char const* names) {
     rest = end == std::string::npos ? "" : rest.substr(end + 1);
   }
   return s;
-}
-void add(tally& t, tally const& more) {
-  t.programs += more.programs, t.stacks += more.stacks, t.comparisons += more.comparisons;
-  t.refused += more.refused, t.differences += more.differences;
-  for (auto const& [text, n] : more.refusals) t.refusals[text] += n;
 }
 void write(std::FILE* f, tally const& t) {
   std::fprintf(f, "%ld %ld %ld %ld %ld\n", t.programs, t.stacks, t.comparisons, t.refused, t.differences);
@@ -141,10 +156,10 @@ tally run_lot(std::uint64_t from, std::uint64_t to, options const& o, long& show
         state->stack[0] = 0;
         give_up_after(patience);
         program const p = make_program(seed);
-        difference const d = check_program(p, seed, t);
+        difference const d = checked(p, seed, o.derivatives, t);
         if (!d) continue;
         give_up_after(200);
-        if (++t.differences <= o.show - shown) show(seed, p, d.ways, d.what);
+        if (++t.differences <= o.show - shown) show(seed, p, d.ways, d.what, o.derivatives);
       }
       write(results, t);
       std::fflush(results);
@@ -155,7 +170,7 @@ tally run_lot(std::uint64_t from, std::uint64_t to, options const& o, long& show
     add(all, t), shown += t.differences;
     if (end.empty()) break;
     all.programs += static_cast<long>(state->seed - next + 1), ++all.differences;
-    if (shown++ < o.show) show(state->seed, make_program(state->seed), stack_of(state->stack), end);
+    if (shown++ < o.show) show(state->seed, make_program(state->seed), stack_of(state->stack), end, o.derivatives);
     next = state->seed + 1;
   }
   return all;
@@ -167,6 +182,7 @@ options options_of(int count, char** words) {
     std::string const w = words[k];
     char const* const value = k + 1 < count ? words[k + 1] : "";
     if (w == "--report") o.report = true;
+    else if (w == "--derivatives") o.derivatives = true;
     else if (w == "--seed") o.seed = std::strtoull(value, nullptr, 10), ++k;
     else if (w == "--programs") o.programs = std::atol(value), ++k;
     else if (w == "--minutes") o.minutes = std::atof(value), ++k;
