@@ -96,9 +96,11 @@ private:
       if (f.calls.back().of.size() < 2) take_result(f, n, f.call_of[k]);
       return;
     }
-    if (nd.op->kind == op_kind::mutation)
+    if (nd.op->kind == op_kind::mutation) {
+      if (&f.r == &g_.regions[0]) return; // a functional graph writes into its inputs at its end
       refuse::argument_is_invalid("sparsity", "a function of an operator (a loop or a branch) writes in place, which "
                                               "cannot be followed; write it without");
+    }
     if (!has_derivatives(nd.out.type)) return;
     require_numbers(nd.out.sizes);
     if (keeps_order(nd, what_[n])) {

@@ -48,12 +48,10 @@ struct found_pattern {
   sparsity_pattern pattern{};
   meta result{};
 };
-/// Returns the pattern of the first result of a graph as a function of its input 1.
-constexpr found_pattern pattern_of(graph const& g, list<known_elements> const& known, floating_constants numbers) {
-  if (has_mutation(g)) {
-    graph const functional = functionalized(g); // a named variable: g++ 12 loses temporaries that own storage
-    return pattern_of(functional, known, numbers);
-  }
+/// Returns the pattern of the first result of a graph as a function of its input 1. The graph writes into nothing but,
+/// at its end, into its inputs.
+constexpr found_pattern pattern_of_functional(graph const& g, list<known_elements> const& known,
+                                              floating_constants numbers) {
   auto const size_of = [&](int n) { return count_of_rows(numel(g.nodes[n].out.sizes)); };
   int input = -1;
   for (int n = 0; n < g.regions[0].node_count; ++n)
@@ -77,6 +75,11 @@ constexpr found_pattern pattern_of(graph const& g, list<known_elements> const& k
   found_pattern found;
   found.pattern = p, found.result = g.nodes[g.results[0]].out;
   return found;
+}
+constexpr found_pattern pattern_of(graph const& g, list<known_elements> const& known, floating_constants numbers) {
+  if (!has_mutation(g)) return pattern_of_functional(g, known, numbers);
+  graph const functional = functionalized(g); // a named variable: g++ 12 loses temporaries that own storage
+  return pattern_of_functional(functional, known, numbers);
 }
 constexpr found_pattern with_mirror_images(found_pattern const& f) {
   sparsity_pattern const t = transposed(f.pattern), both = united(f.pattern, t);
