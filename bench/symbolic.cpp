@@ -86,7 +86,7 @@ constexpr auto logistic_static = vv::fuse<spec<float, columns>, spec<float, N, c
 KEEP logistic_hand(index_t rows, float const* w, float const* x, float const* y, float* g) {
   using V = k::batch<float>;
   constexpr index_t W = k::lanes<float>;
-  constexpr int fields = vv::loop::fields_at_once<float>;
+  constexpr int fields = vv::fusion::fields_at_once<float>;
   V sum[columns];
   for (V& s : sum) s = V(0.0f);
   V const one(1.0f), scale(1.0f / static_cast<float>(rows));
@@ -94,9 +94,9 @@ KEEP logistic_hand(index_t rows, float const* w, float const* x, float const* y,
   for (; i + W <= rows; i += W) {
     V c[columns];
     float const* const p = x + i * columns;
-    vv::loop::load_fields<float>(p, columns, c);
-    vv::loop::load_fields<float>(p + fields, columns, c + fields);
-    vv::loop::load_fields<float>(p + columns - fields, columns, c + columns - fields);
+    vv::fusion::load_fields<float>(p, columns, c);
+    vv::fusion::load_fields<float>(p + fields, columns, c + fields);
+    vv::fusion::load_fields<float>(p + columns - fields, columns, c + columns - fields);
     V even = c[0] * V(w[0]), odd = c[1] * V(w[1]);
     for (index_t j = 2; j < columns; j += 2)
       even = k::fma<float>(c[j], V(w[j]), even), odd = k::fma<float>(c[j + 1], V(w[j + 1]), odd);

@@ -47,14 +47,14 @@ TEST_CASE("modes: a symbolic size reaches the handler as it is", "[dispatch][mod
       },
       spec<float, 3>.info(), spec<float, dim<"n">, 3>.info());
   CHECK(m.sizes == size);
-  CHECK(vv::loop::is_sample(m.sizes[0]));
+  CHECK(vv::fusion::is_sample(m.sizes[0]));
   CHECK(traced.nodes[2].at[0] == vv::dims{traced.symbol("n"), 3});
   CHECK(vv::example_of(traced.nodes[2].at[0][0]).type == "SymInt");
 }
 
 TEST_CASE("modes: a count that depends on a symbolic size reaches the handler as the value it is",
           "[dispatch][mode][fuse][MD-S24]") {
-  vv::index_t const n = vv::loop::samples[0][0];
+  vv::index_t const n = vv::fusion::samples[0][0];
   vv::graph_builder b;
   b.sizes_are_samples(n / 2);
   watching m;

@@ -109,7 +109,7 @@ TEST_CASE("chains: what no other step needs is in no block", "[fuse][graph][chai
   auto const g = vv::fuse(vv::make_fx(f)(x, y));
   REQUIRE(g.program().bodies.size() == 1);
   auto const& body = g.program().bodies[0];
-  CHECK(g.program().steps[0].what == vv::loop::block_step::kind::chain);
+  CHECK(g.program().steps[0].what == vv::fusion::block_step::kind::chain);
   CHECK(g.program().steps[0].count + 1 == body.step_count); // one chain is all there is
   CHECK(body.place_count == body.memory_count);             // x, y and the result
   tensor const got = g(vv::boxed_args(x, y))[0], expected = f(x, y);

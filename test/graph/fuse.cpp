@@ -114,7 +114,7 @@ constexpr auto product_wanted_twice = [](auto a, auto b) {
   return std::tuple(vv::transpose(m), vv::sum(m));
 };
 template <class F, class... A>
-constexpr int stages(F const&, vv::loop::stage_kind kind) {
+constexpr int stages(F const&, vv::fusion::stage_kind kind) {
   auto const& p = F::template program<A...>::value;
   int n = 0;
   for (std::size_t k = 0; k < p.used.stages; ++k) n += p.stages[k].kind == kind;
@@ -137,7 +137,7 @@ TEST_CASE("fuse: what a result is put together from is computed in place, in one
     CHECK(c(0, 19 + i) == Approx(std::cos(y[i])));
   }
   STATIC_REQUIRE(decltype(f)::workspace_bytes<row, row> == 0);
-  STATIC_REQUIRE(stages<decltype(f), row, row>(f, vv::loop::stage_kind::loops) == 1);
+  STATIC_REQUIRE(stages<decltype(f), row, row>(f, vv::fusion::stage_kind::loops) == 1);
 }
 TEST_CASE("fuse: labels are compared in the registers of the floats beside them", "[fuse]") {
   using scores = array<float, 33, 5>;
@@ -153,7 +153,7 @@ TEST_CASE("fuse: labels are compared in the registers of the floats beside them"
   }
   constexpr auto f = vv::fuse(labelled);
   CHECK(f(w, y) == Approx(expected));
-  STATIC_REQUIRE(decltype(f)::program<scores, labels>::value.bodies[0].type == vv::loop::lane::f32);
+  STATIC_REQUIRE(decltype(f)::program<scores, labels>::value.bodies[0].type == vv::fusion::lane::f32);
 }
 TEST_CASE("fuse: the transpose of a product is a product, unless both are wanted", "[fuse]") {
   using left = array<double, 6, 7>;
@@ -177,7 +177,7 @@ TEST_CASE("fuse: the transpose of a product is a product, unless both are wanted
     }
   CHECK(total == Approx(sum));
   STATIC_REQUIRE(decltype(f)::program<left, right>::value.used.stages == 1);
-  STATIC_REQUIRE(stages<decltype(g), left, right>(g, vv::loop::stage_kind::matmul) == 1);
+  STATIC_REQUIRE(stages<decltype(g), left, right>(g, vv::fusion::stage_kind::matmul) == 1);
 }
 TEST_CASE("fuse: sums of negated products subtract, where neither the product nor its opposite is wanted", "[fuse]") {
   using values = array<double, 5, 19>;

@@ -213,11 +213,11 @@ TEST_CASE("fuse with symbolic sizes: views, products and reductions of two symbo
 }
 TEST_CASE("fuse with symbolic sizes: sizes are read from two samples, sums of two symbols among them",
           "[fuse][symbolic]") {
-  using vv::loop::samples;
+  using vv::fusion::samples;
   index_t const actual[] = {11, 13, 17, 19, 23, 29};
-  auto evaluate = [&](vv::loop::size_reader const& r, index_t size) { return r.table.view().evaluate(size, actual); };
+  auto evaluate = [&](vv::fusion::size_reader const& r, index_t size) { return r.table.view().evaluate(size, actual); };
   auto check = [&](auto const& size) { // one of the six symbols
-    vv::loop::size_reader r(6);
+    vv::fusion::size_reader r(6);
     index_t const read = r.read(size(samples[0]), size(samples[1]));
     return !r.failed && evaluate(r, read) == size(actual);
   };
@@ -237,7 +237,7 @@ TEST_CASE("fuse with symbolic sizes: sizes are read from two samples, sums of tw
   for (index_t const b : {1, 2, 3, 4, 7, 8})
     for (index_t const c : {1, 2, 3, 4, 7, 8})
       for (index_t const d : {1, 2, 3, 4, 7, 8}) {
-        vv::loop::size_reader r(3);
+        vv::fusion::size_reader r(3);
         auto const size = [&](index_t const* x) { return b * x[0] + c * x[1] + d * x[2]; };
         r.read(size(samples[0]), size(samples[1]));
         accepted += !r.failed;
@@ -376,7 +376,7 @@ TEST_CASE("fuse with symbolic sizes: into writes, and refuses what overlaps", "[
 
 TEST_CASE("scratch memory: blocks nest, keep their places when more is needed, and are kept for the next",
           "[fuse][symbolic][scratch]") {
-  using vv::loop::scratch_block;
+  using vv::fusion::scratch_block;
   std::byte* place = nullptr;
   {
     scratch_block const a(100);

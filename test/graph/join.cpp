@@ -85,7 +85,8 @@ TEST_CASE("join: a term that is no slice stays beside them, two keep the order o
 }
 
 TEST_CASE("join: the gradient of a function of the elements is one loop", "[graph][pass]") {
-  using program = vv::loop::compiled<vv::loop::traced<std::remove_const_t<decltype(vv::grad(apart))>, array<float, 6>>>;
+  using program =
+      vv::fusion::compiled<vv::fusion::traced<std::remove_const_t<decltype(vv::grad(apart))>, array<float, 6>>>;
   STATIC_REQUIRE(program::value.used.stages == 1);
   STATIC_REQUIRE(program::value.workspace == 0);
 }

@@ -64,7 +64,7 @@ TEST_CASE("fuse: a body of few steps but many long operators is cut into blocks 
   constexpr auto fast = vv::fuse(waves);
   using program = decltype(fast)::program<points>;
   STATIC_REQUIRE(program::value.bodies[0].block_count >= 2);
-  STATIC_REQUIRE(program::value.bodies[0].block_count * vv::loop::block_steps <= 256);
+  STATIC_REQUIRE(program::value.bodies[0].block_count * vv::fusion::block_steps <= 256);
   points const y = fast(x), expected = waves(x);
   for (int k = 0; k < 67; ++k) CHECK(std::abs(y.data[k] - expected.data[k]) <= 1e-4f);
 }

@@ -33,7 +33,7 @@ TEMPLATE_TEST_CASE_SIG("fuse: more reductions in one loop than one function hold
   constexpr auto fast = vv::fuse(reductions<Sums, Products, Maxima>);
   using program = typename decltype(fast)::template program<points>;
   STATIC_REQUIRE(program::value.bodies[0].sink_count > 128);
-  STATIC_REQUIRE(vv::loop::sink_table<program, 0>::alike() == Alike);
+  STATIC_REQUIRE(vv::fusion::sink_table<program, 0>::alike() == Alike);
   float const expected = reductions<Sums, Products, Maxima>(x);
   CHECK(std::abs(expected) > 1);
   CHECK(fast(x) == Approx(expected).epsilon(1e-5));

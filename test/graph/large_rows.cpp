@@ -34,7 +34,7 @@ TEMPLATE_TEST_CASE("fuse: what a body of blocks needs computed before its loop i
   using program = typename decltype(fast)::template program<vv::array<T, 3, 67>, vv::array<T, 3, 1>, vv::array<T, 70>>;
   STATIC_REQUIRE(program::value.used.bodies == 1);
   STATIC_REQUIRE(program::value.bodies[0].block_count >= 2);
-  STATIC_REQUIRE(program::value.bodies[0].fixed_count > 2 * vv::loop::block_steps);
+  STATIC_REQUIRE(program::value.bodies[0].fixed_count > 2 * vv::fusion::block_steps);
   auto const y = fast(x, c, w), expected = rows(x, c, w);
   vv::tensor const xs = vv::tensor::from_data(x.data, {3, 67}), cs = vv::tensor::from_data(c.data, {3, 1}),
                    ws = vv::tensor::from_data(w.data, {70});

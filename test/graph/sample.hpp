@@ -352,7 +352,7 @@ double run_time_difference(graph const& g, std::vector<std::vector<double>> cons
 /// run time, and the evaluator, relative to 1 + |expected|; NaN, wrong sizes, and a pass that leaves a flaw are 1e9.
 template <class Make>
 double difference() {
-  using P = loop::compiled<Make>;
+  using P = fusion::compiled<Make>;
   graph const g = Make{}();
   graph const live = dce(g), folded = fold(live), merged = cse(folded);
   graph const all = detail::results_apart(g, merged);
@@ -361,7 +361,7 @@ double difference() {
                 results = static_cast<int>(P::value.used.results);
   std::vector<std::vector<double>> in;
   std::vector<std::vector<char>> raw, out;
-  loop::memory<arguments, results> mem{};
+  fusion::memory<arguments, results> mem{};
   auto put = [](char* p, dtype t, double x) {
     on_dtype(t, "test", [&]<class T>() { *reinterpret_cast<T*>(p) = static_cast<T>(x); });
   };
@@ -392,10 +392,10 @@ double difference() {
         worst = d <= worst ? worst : d >= 0 ? d : 1e9;
       }
   };
-  loop::run<P>(mem);
+  fusion::run<P>(mem);
   compare();
   for (auto& bytes : out) std::fill(bytes.begin(), bytes.end(), char(0x55));
-  loop::tabulated<Make>::template run<arguments, results>(mem);
+  fusion::tabulated<Make>::template run<arguments, results>(mem);
   compare();
   double const at_run_time = run_time_difference(g, in, expected);
   return at_run_time <= worst ? worst : at_run_time;

@@ -5,7 +5,7 @@
 
 namespace vv = varve;
 using vv::array, vv::index_t, vv::tensor;
-using namespace vv::loop;
+using namespace vv::fusion;
 
 namespace {
 /// The planned program of `F` on four vectors of a hundred, with its bodies ordered or as they are planned.
@@ -164,7 +164,7 @@ constexpr int unread_stores(P const& p) {
     for (int k = 0; k < p.bodies[b].sink_count; ++k) {
       auto const& s = p.sinks[p.bodies[b].sink_first + k];
       int const to = p.accesses[s.access].buffer;
-      if (s.kind != vv::loop::sink_kind::store || p.buffers[to].where != vv::loop::place::arena) continue;
+      if (s.kind != vv::fusion::sink_kind::store || p.buffers[to].where != vv::fusion::place::arena) continue;
       bool read = false;
       for (std::size_t t = 0; t < p.used.steps; ++t)
         read = read || (p.steps[t].access >= 0 && p.accesses[p.steps[t].access].buffer == to);

@@ -6,7 +6,7 @@
 
 namespace vv = varve;
 using vv::array, vv::index_t, vv::tensor;
-using namespace vv::loop;
+using namespace vv::fusion;
 
 namespace {
 /// A quadratic form of seven values of each point; of its derivative each of the 49 weights has its own sum over the

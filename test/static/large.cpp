@@ -12,7 +12,7 @@ constexpr auto chain = [](auto const& x) {
 struct traced {
   constexpr vv::graph operator()() const { return vv::trace_graph(chain, vv::spec<float, 64>.info()); }
 };
-using program = vv::loop::compiled<traced>;
+using program = vv::fusion::compiled<traced>;
 static_assert(program::value.used.bodies == 1);
 static_assert(program::value.bodies[0].step_count >= 3 * 1667);
 static_assert(program::value.bodies[0].block_count > 70);

@@ -21,7 +21,7 @@ namespace vv = varve;
 namespace k = varve::kernel;
 using vv::array, vv::dtype, vv::index_t, vv::tensor;
 
-static_assert(VARVE_HAS_THREADS() && vv::loop::threaded);
+static_assert(VARVE_HAS_THREADS() && vv::fusion::threaded);
 
 #if VARVE_USE_OPENMP
 constexpr bool by_openmp = true;
@@ -94,8 +94,8 @@ constexpr auto columns = [](auto const& x, auto const& w) { return vv::sum(x * w
 
 TEST_CASE("threads: parts cover a loop in order, whole units each, and depend on sizes alone", "[graph][threads]") {
   for (index_t const n : {index_t{1}, index_t{63}, index_t{40000}, size}) {
-    vv::loop::loop_parts const parts(n, 64, n * 3);
-    CHECK((parts.count > 1) == (n * 3 >= vv::loop::shared_points));
+    vv::fusion::loop_parts const parts(n, 64, n * 3);
+    CHECK((parts.count > 1) == (n * 3 >= vv::fusion::shared_points));
     CHECK(parts.begin(0) == 0);
     CHECK(parts.begin(parts.count) == n);
     for (int part = 0; part < parts.count; ++part) {
@@ -109,7 +109,7 @@ TEST_CASE("threads: parts run at the same time, each once", "[threads]") {
   for (int again = 0; again < 50; ++again) {
     std::atomic<int> begun = 0, calls[2]{};
     with_threads(2, [&] {
-      vv::loop::for_each_part(2, [&](int k) {
+      vv::fusion::for_each_part(2, [&](int k) {
         ++begun, ++calls[k];
         while (begun < 2) std::this_thread::yield(); // for the other one
       });
@@ -365,7 +365,7 @@ TEST_CASE("threads: operators share long work, and their results are those of on
 
 TEST_CASE("threads: programs of backends::cpp share their loops", "[threads]") {
   if (!by_openmp) { // they do so with OpenMP alone
-    CHECK(vv::loop::threads_of_this_build == vv::loop::threads::of_pool);
+    CHECK(vv::fusion::threads_of_this_build == vv::fusion::threads::of_pool);
     return;
   }
   std::string name = (std::filesystem::temp_directory_path() / "varve_threads_XXXXXX").string();
@@ -408,11 +408,11 @@ TEST_CASE("threads: set_num_threads; what runs in a part of something larger is 
   int const before = vv::get_num_threads();
   vv::set_num_threads(3);
   CHECK(vv::get_num_threads() == 3);
-  CHECK(vv::loop::most_threads() == 3);
+  CHECK(vv::fusion::most_threads() == 3);
   tensor const x = waves({301, 1000}, 0.1), right = vv::exp(x);
   std::atomic<int> shared = 0, wrong = 0;
   auto const part = [&] {
-    shared += vv::loop::most_threads() != 1;
+    shared += vv::fusion::most_threads() != 1;
     wrong += !same_bits(vv::exp(x), right);
   };
   vv::parallel_for(0, 4, 1, [&](index_t, index_t) { part(); }, 4);
@@ -420,10 +420,10 @@ TEST_CASE("threads: set_num_threads; what runs in a part of something larger is 
 #pragma omp parallel num_threads(2)
   part();
 #endif
-  vv::loop::for_each_part(3, [&](int) { part(); });
+  vv::fusion::for_each_part(3, [&](int) { part(); });
   CHECK(shared == 0);
   CHECK(wrong == 0);
-  CHECK(vv::loop::most_threads() == 3);
+  CHECK(vv::fusion::most_threads() == 3);
   vv::set_num_threads(0);
   CHECK(vv::get_num_threads() == 1);
   vv::set_num_threads(before);

@@ -8,7 +8,7 @@
 /// Chains of arithmetic over blocks: several operators are applied while a value is in registers. A few registers of
 /// elements at a time pass through all links of a chain, and a switch selects the operation of each link. One kernel
 /// serves all chains. Its branches repeat for all elements of a block, so processors predict them.
-namespace varve::loop {
+namespace varve::fusion {
 
 namespace detail {
 /// A link with the addresses of its operands, or the registers that contain them. An operand of one element is repeated
@@ -211,4 +211,4 @@ kernel::loop chain_loop(dtype t) {
   return t == dtype::float32 ? &detail::run_chain<float> : &detail::run_chain<double>;
 }
 
-} // namespace varve::loop
+} // namespace varve::fusion

@@ -7,7 +7,7 @@
 
 /// @file
 /// Kernels over blocks of elements: how plans number them, and which kernel each number stands for.
-namespace varve::loop {
+namespace varve::fusion {
 
 /// The numbers of kernels, in the order of their first request.
 class kernel_numbers {
@@ -272,4 +272,4 @@ VARVE_NOINLINE kernel::detail::reducer block_reducer(sink_kind kind, dtype t) {
   });
 }
 
-} // namespace varve::loop
+} // namespace varve::fusion

@@ -17,7 +17,7 @@
 /// @file
 /// Graphs made at run time, planned and linked to the kernels of tensors. `fuse(graph)` runs them, and so do other
 /// kernels that apply the user's functions to blocks.
-namespace varve::loop {
+namespace varve::fusion {
 
 /// The kernels of tensors, which operators use when they are called on tensors, found by name. Every value has its own
 /// dtype, so that integers are exact.
@@ -102,10 +102,10 @@ G typed_and_optimized(G const& g);
 template <class = void>
 void run_prepared(prepared const& r, void const* const* arguments, void* const* results);
 
-} // namespace varve::loop
+} // namespace varve::fusion
 
 #if VARVE_DEFINES
-namespace varve::loop {
+namespace varve::fusion {
 template <class Kernels>
 VARVE_COLD std::shared_ptr<prepared const> prepare_tables(graph const& g) {
   auto r = std::make_shared<dependent<prepared, Kernels>>();
@@ -168,5 +168,5 @@ VARVE_NOINLINE void run_prepared(prepared const& r, void const* const* arguments
     block_graph_runner<>::run(r.view(), 0, arguments, results, static_cast<std::byte*>(memory.raw()));
   }
 }
-} // namespace varve::loop
+} // namespace varve::fusion
 #endif

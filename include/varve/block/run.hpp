@@ -7,7 +7,7 @@
 
 #include <cstring>
 
-namespace varve::loop {
+namespace varve::fusion {
 
 /// Fills `n` elements of dtype `t` with a number. (A template, so that it costs nothing unless used.)
 template <class = void>
@@ -233,4 +233,4 @@ private:
   }
 };
 
-} // namespace varve::loop
+} // namespace varve::fusion

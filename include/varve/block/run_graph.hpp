@@ -2,7 +2,7 @@
 #pragma once
 #include <varve/block/run_rows.hpp>
 
-namespace varve::loop {
+namespace varve::fusion {
 
 /// A runner of a function of linked tables, on the addresses of its arguments and results. `memory` must have room for
 /// `function.memory` bytes and begin at a multiple of 64. No other memory is needed.
@@ -120,4 +120,4 @@ private:
   }
 };
 
-} // namespace varve::loop
+} // namespace varve::fusion

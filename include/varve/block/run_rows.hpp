@@ -4,7 +4,7 @@
 
 #include <new>
 
-namespace varve::loop {
+namespace varve::fusion {
 
 /// A runner of loop nests in turns (`block_group`): some rows of the first, the same rows of the second, and so on,
 /// before any of the next rows. `buffer` and `scratch` are as for `block_runner`. Among the `buffers` buffers, those of
@@ -57,4 +57,4 @@ private:
   }
 };
 
-} // namespace varve::loop
+} // namespace varve::fusion

@@ -94,7 +94,7 @@ public:
     if (!this_thread_state.quiet()) return false;
     for (int k = 0; k < call.arguments.size(); ++k)
       if (call.arguments[k].defined() && call.arguments[k].is_wrapped())
-        call.arguments[k] = tensor(loop::plain_tensor(call.arguments[k]));
+        call.arguments[k] = tensor(fusion::plain_tensor(call.arguments[k]));
     if (!run_plainly(call.arguments)) return false;
     auto const v = this->found_or_made(call);
     if (static_cast<fused_program<T> const&>(*v->made).as_it_is || !run_plainly(v->captured)) return false;
@@ -276,7 +276,7 @@ auto fuse(F const& f) {
 }
 /// Fuses a function that captures: `fuse(f, table_driven)`. Programs made at run time are always tables, so `How`
 /// changes nothing.
-template <class F, loop::execution How>
+template <class F, fusion::execution How>
   requires(!std::is_empty_v<F> && !std::is_same_v<F, graph>)
 auto fuse(F const& f, How) {
   return fuse(f);

@@ -9,7 +9,7 @@
 /// Scratch memory of a thread, for temporaries whose sizes are known only when a program runs.
 ///
 /// The memory grows and is kept. Nested calls take their blocks from it as from a stack.
-namespace varve::loop {
+namespace varve::fusion {
 
 namespace detail {
 /// A piece of memory from which blocks are taken one after the other.
@@ -114,4 +114,4 @@ private:
   scratch_block block_{Bytes};
 };
 
-} // namespace varve::loop
+} // namespace varve::fusion

@@ -12,7 +12,7 @@
 
 /// @file
 /// A pool of threads of the standard library for the parts of long loops. `VARVE_USE_THREADS` uses it if OpenMP is off.
-namespace varve::loop {
+namespace varve::fusion {
 
 /// True while this thread runs a part of a shared loop. Loops inside of the part are then not shared again.
 inline constinit thread_local bool runs_a_part = false;
@@ -124,5 +124,5 @@ private:
   bool stops_ = false;
 };
 
-} // namespace varve::loop
+} // namespace varve::fusion
 #endif

@@ -28,7 +28,7 @@ inline void set_num_threads([[maybe_unused]] int n) {
 #if VARVE_USE_OPENMP
   omp_set_num_threads(n > 1 ? n : 1);
 #elif VARVE_USE_THREADS
-  loop::thread_pool::of_process().resize(n);
+  fusion::thread_pool::of_process().resize(n);
 #endif
 }
 /// Returns the number of threads that share long work (`torch.get_num_threads`), at first as many as the machine has.
@@ -37,13 +37,13 @@ inline int get_num_threads() {
 #if VARVE_USE_OPENMP
   return omp_get_max_threads();
 #elif VARVE_USE_THREADS
-  return loop::thread_pool::of_process().size();
+  return fusion::thread_pool::of_process().size();
 #else
   return 1;
 #endif
 }
 
-namespace loop {
+namespace fusion {
 
 /// The owner of the threads that share loops.
 enum class threads { none, of_openmp, of_pool };
@@ -123,6 +123,6 @@ VARVE_INLINE constexpr void share(index_t extent, index_t unit, index_t points, 
   f(index_t{0}, extent);
 }
 
-} // namespace loop
+} // namespace fusion
 
 } // namespace varve

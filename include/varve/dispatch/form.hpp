@@ -13,11 +13,11 @@ namespace varve::detail {
 __attribute__((used)) inline thread_local constinit int units_of_headers_only_beside_units_of_the_compiled_library = 0;
 
 /// Defined in the library for its own flags only, so that a translation unit compiled with other flags does not link.
-template <std::size_t RegisterBytes, loop::threads Threads>
+template <std::size_t RegisterBytes, fusion::threads Threads>
 void compiled_library_for_registers_of();
 #if !VARVE_DEFINES
 __attribute__((used)) constexpr auto library_of_this_unit =
-    &compiled_library_for_registers_of<sizeof(kernel::batch<float>), loop::threads_of_this_build>;
+    &compiled_library_for_registers_of<sizeof(kernel::batch<float>), fusion::threads_of_this_build>;
 #endif
 #else
 __attribute__((used)) inline constinit int units_of_headers_only_beside_units_of_the_compiled_library = 0;

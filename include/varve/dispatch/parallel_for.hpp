@@ -34,9 +34,9 @@ void parallel_for(index_t begin, index_t end, index_t grain, F const& f,
       restored const here(state);
       f(begin + n * k / parts, begin + n * (k + 1) / parts);
     };
-    bool const before = std::exchange(loop::runs_a_part, true); // operators inside are not shared again
+    bool const before = std::exchange(fusion::runs_a_part, true); // operators inside are not shared again
     detail::attempt<void>(part, [&] { thrown[static_cast<std::size_t>(k)] = std::current_exception(); });
-    loop::runs_a_part = before;
+    fusion::runs_a_part = before;
   };
   {
     std::vector<std::jthread> others; // joined at the end, even if starting one fails

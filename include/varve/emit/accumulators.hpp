@@ -9,7 +9,7 @@
 /// @file
 /// Partial results of the reductions of a loop body: one per lane in registers, and as numbers. Functions depend on
 /// kind and lane type, not on the sink, since a program may have a thousand sinks.
-namespace varve::loop {
+namespace varve::fusion {
 
 /// Returns the neutral element of a reduction.
 template <sink_kind Kind, class T>
@@ -134,4 +134,4 @@ struct sink_table {
 template <class P, int B>
 inline constexpr sink_table<P, B> table_of_sinks{};
 
-} // namespace varve::loop
+} // namespace varve::fusion

@@ -6,7 +6,7 @@
 /// @file
 /// Loop bodies as functions: sequences of steps in the caller, blocks of a long body as separate functions, and the
 /// steps before the innermost loop.
-namespace varve::loop {
+namespace varve::fusion {
 
 namespace detail {
 template <class P, int First, int From, int Vector, class M, class V, int... K>
@@ -77,4 +77,4 @@ VARVE_PART void run_blocks_of_body(Mem const& mem, index_t const* i, V* fixed) {
   if constexpr (now < Count) run_blocks_of_body<P, First + now, Count - now, Vector, M>(mem, i, fixed);
 }
 
-} // namespace varve::loop
+} // namespace varve::fusion

@@ -8,7 +8,7 @@
 
 /// @file
 /// Operators with loops of their own: matrix products, convolutions, and operators that address memory by values.
-namespace varve::loop {
+namespace varve::fusion {
 
 /// The shape facts that `slice_backward` needs; they are constants if the compiler knows the sizes.
 struct slice_backward_facts {
@@ -198,4 +198,4 @@ VARVE_INLINE void call(auto const& mem) {
   }
 }
 
-} // namespace varve::loop
+} // namespace varve::fusion

@@ -5,7 +5,7 @@
 
 /// @file
 /// Loads and stores registers of a loop body, for memory of any dtype and stride.
-namespace varve::loop {
+namespace varve::fusion {
 
 /// Which lanes of a vector are in use: the first `Live` lanes are in memory, and those before `First` are done already.
 template <int Live, int First = 0>
@@ -92,4 +92,4 @@ VARVE_PART void store_counted(T* p, V const& v, index_t stride, index_t live) {
 }
 } // namespace detail
 
-} // namespace varve::loop
+} // namespace varve::fusion

@@ -10,7 +10,7 @@
 /// even a `where` of a few instructions. A translation unit with many of them would otherwise call them, and a call
 /// makes all SIMD registers unavailable. Kernels of a program's own operators may be `VARVE_INLINE` too. The code
 /// around them is `VARVE_PART` of a `VARVE_WHOLE` (`config.hpp`).
-namespace varve::loop {
+namespace varve::fusion {
 
 /// The emitted form of loop nest `B` of program `P`: loops around one straight-line body. Bounds are constants, except
 /// run-time sizes.
@@ -351,4 +351,4 @@ private:
   }
 };
 
-} // namespace varve::loop
+} // namespace varve::fusion

@@ -7,7 +7,7 @@
 /// @file
 /// Where a program's buffers are while it runs: every index and stride is a constant. `P` is a type with `static
 /// constexpr auto value`, a `static_program`.
-namespace varve::loop {
+namespace varve::fusion {
 
 /// The addresses of arguments, results and the arena while a program runs.
 template <int Arguments, int Results>
@@ -71,4 +71,4 @@ VARVE_PART index_t position(auto const& mem, index_t const* i) {
 }
 } // namespace detail
 
-} // namespace varve::loop
+} // namespace varve::fusion

@@ -10,7 +10,7 @@
 
 #include <cstring>
 
-namespace varve::loop {
+namespace varve::fusion {
 
 template <class Make>
 struct compiled;
@@ -416,8 +416,8 @@ struct compiled : detail::compiled_or_not<Make> {
   /// Executes the program.
   template <int Arguments, int Results>
   static VARVE_PART void run(memory<Arguments, Results> const& mem) {
-    loop::run<compiled>(mem);
+    fusion::run<compiled>(mem);
   }
 };
 
-} // namespace varve::loop
+} // namespace varve::fusion

@@ -8,7 +8,7 @@
 /// @file
 /// Emission of one step: every index, stride and kernel is a constant, so that only its instruction remains. `P` is a
 /// type with `static constexpr auto value`, a `static_program`.
-namespace varve::loop {
+namespace varve::fusion {
 
 namespace detail {
 /// Loads lanes in a program with run-time sizes: the number of lanes or the stride may be known at run time only.
@@ -278,4 +278,4 @@ VARVE_PART void compute([[maybe_unused]] auto const& mem, [[maybe_unused]] index
   if constexpr (S.kept) fixed[at.kept] = now[at.slot];
 }
 
-} // namespace varve::loop
+} // namespace varve::fusion

@@ -8,7 +8,7 @@
 ///
 /// The arguments of a shared function are the places of its operands, which are constants after inlining. Only steps of
 /// many operands, and loads of constants or with run-time sizes, have a function each.
-namespace varve::loop {
+namespace varve::fusion {
 
 /// The properties of a step that determine its code. Steps of one form share the code, whatever their operands are.
 /// Compilers spend time on every function that a template creates.
@@ -73,4 +73,4 @@ template <class P, int First, int Slot, int Count>
 inline constexpr row_of_places<P, First, Slot, Count> places_of{};
 } // namespace detail
 
-} // namespace varve::loop
+} // namespace varve::fusion

@@ -15,7 +15,7 @@ namespace varve::c99 {
 class call_writer {
 public:
   /// Writes a `matmul` or `call` stage.
-  VARVE_COLD static void write(writer& out, context& c, loop::program const& p, loop::stage const& s) {
+  VARVE_COLD static void write(writer& out, context& c, fusion::program const& p, fusion::stage const& s) {
     call_writer const w(out, c, p, s);
     switch (w.info.what) {
     case operator_class::mm:
@@ -41,11 +41,11 @@ public:
 private:
   writer& out;
   context& c;
-  loop::program const& p;
-  loop::stage const& s;
-  loop::call_info const& info;
+  fusion::program const& p;
+  fusion::stage const& s;
+  fusion::call_info const& info;
 
-  call_writer(writer& out_, context& c_, loop::program const& p_, loop::stage const& s_)
+  call_writer(writer& out_, context& c_, fusion::program const& p_, fusion::stage const& s_)
       : out(out_), c(c_), p(p_), s(s_), info(p_.calls[s_.number]) {}
   std::string result(std::string const& at) const { return element(p, s.out, at); }
   std::string size(extent n, bool factor = false) const { return c.sizes(n.bits, factor); }

@@ -22,12 +22,12 @@ public:
   /// Writes region `r` as the function `called`: first the functions that it calls, then its own.
   VARVE_COLD function_text write(int r, std::string const& called, std::string const& what = "") {
     graph const f = all_plans.function(r);
-    loop::program const& p = plan_of(r);
+    fusion::program const& p = plan_of(r);
     function_text own{called};
     writer body, head;
     body.indent(), head.indent();
     int most = 0, calls = 0;
-    for (loop::stage const& s : p.stages) stage(r, s, body, own, most, calls);
+    for (fusion::stage const& s : p.stages) stage(r, s, body, own, most, calls);
     for (int k = 0; k < static_cast<int>(p.buffers.size()); ++k)
       own.variables += is_local(p, k) && cpp::mentions(body.text, buffer_name(p, k));
     own.variables += most + calls;
@@ -58,11 +58,11 @@ private:
   context& shared;
   bool on_stack;
 
-  loop::program const& plan_of(int r) const { return all_plans.plan_of(r); }
+  fusion::program const& plan_of(int r) const { return all_plans.plan_of(r); }
   layout const& layout_of(int r) const { return all_plans.layout_of(r); }
   bool has_work(int r) const { return !on_stack && all_plans.arrays(r) != 0; }
   std::string parameters(graph const& f, int r, std::string const& body) const {
-    loop::program const& p = plan_of(r);
+    fusion::program const& p = plan_of(r);
     std::string s = r ? shared.sizes.list_of("ptrdiff_t ", true, &body) : std::string();
     for (std::string const& n : shared.sizes.names)
       if (r == 0) append(s, "size_t " + shared.sizes.parameter(n, body));
@@ -75,12 +75,12 @@ private:
   }
   /// Writes the constants, temporaries and unused parameters of a function with this body.
   void names(graph const& f, int r, std::string const& body, writer& out) const {
-    loop::program const& p = plan_of(r);
+    fusion::program const& p = plan_of(r);
     int const buffers = static_cast<int>(p.buffers.size());
     for (int k = 0; k < buffers; ++k) {
-      loop::buffer const& b = p.buffers[k];
+      fusion::buffer const& b = p.buffers[k];
       std::string const n = buffer_name(p, k);
-      if (b.where != loop::place::constant || b.elements == 0 || !cpp::mentions(body, n)) continue;
+      if (b.where != fusion::place::constant || b.elements == 0 || !cpp::mentions(body, n)) continue;
       std::string line = "static const " + std::string(type_text(b.type)) + " " + n + "[" + text(b.elements) + "] = {";
       for (index_t e = 0; e < b.elements; ++e)
         line += (e ? ", " : "") + literal(b.type, p.constants[b.number + e]).text;
@@ -102,13 +102,13 @@ private:
     if (has_work(r)) unused("work", body + out.text);
   }
   void arrays_of(int r, std::string const& body, writer& out) const {
-    loop::program const& p = plan_of(r);
+    fusion::program const& p = plan_of(r);
     layout const& l = layout_of(r);
     for (layout::piece const& piece : l.pieces) {
       std::string const base = std::string("w_") + ending(piece.type);
       bool opened = false;
       for (std::size_t k = 0; k < l.at.size(); ++k) {
-        loop::buffer const& b = p.buffers[static_cast<std::ptrdiff_t>(k)];
+        fusion::buffer const& b = p.buffers[static_cast<std::ptrdiff_t>(k)];
         std::string const n = buffer_name(p, static_cast<int>(k)), type = type_text(b.type);
         if (l.piece_of[k] != static_cast<int>(&piece - l.pieces.data()) || !cpp::mentions(body, n)) continue;
         if (on_stack && !piece.shared) {
@@ -137,8 +137,8 @@ private:
   }
   /// Writes one stage. `most` becomes the number of variables that a stage has at a time, `calls` that of the functions
   /// below.
-  void stage(int r, loop::stage const& s, writer& body, function_text& own, int& most, int& calls) {
-    loop::program const& p = plan_of(r);
+  void stage(int r, fusion::stage const& s, writer& body, function_text& own, int& most, int& calls) {
+    fusion::program const& p = plan_of(r);
     region_writer const w(body, shared, p, s);
     auto const callee = [&](int q, char const* name, char const* what) {
       function_text f = write(q, own.name + name + text(s.number), what);
@@ -148,8 +148,8 @@ private:
       calls = (std::max)(calls, f.variables);
       return f;
     };
-    if (s.kind == loop::stage_kind::loops) {
-      loop::body const& b = p.bodies[s.number];
+    if (s.kind == fusion::stage_kind::loops) {
+      fusion::body const& b = p.bodies[s.number];
       if (shared.nodes) body.line(cpp::leaves(p, b, shared.sizes));
       writer nest;
       nest.indent();
@@ -161,20 +161,20 @@ private:
         loop_writer::write(body, shared, p, b);
         body.close();
       }
-    } else if (s.kind == loop::stage_kind::fill) {
-      loop::buffer const& b = p.buffers[s.out];
+    } else if (s.kind == fusion::stage_kind::fill) {
+      fusion::buffer const& b = p.buffers[s.out];
       std::string const x =
           s.value == 0 ? literal(b.type, 0).text
-                       : neutral(s.value < 0 ? loop::sink_kind::greatest : loop::sink_kind::least, b.type).text;
+                       : neutral(s.value < 0 ? fusion::sink_kind::greatest : fusion::sink_kind::least, b.type).text;
       body.line(
           (is_local(p, s.out) ? "" : "for (" + shared.index + " e = 0; e < " + shared.sizes(b.elements) + "; ++e) ") +
           element(p, s.out, "e") + " = " + x + ";");
-    } else if (s.kind == loop::stage_kind::branch) {
+    } else if (s.kind == fusion::stage_kind::branch) {
       int const then = p.calls[s.number].region;
       function_text const f = callee(then, "_then", "where the predicate of a cond holds"),
                           h = callee(then + 1, "_else", "where it does not");
       w.branch(f, h);
-    } else if (s.kind == loop::stage_kind::scan) {
+    } else if (s.kind == fusion::stage_kind::scan) {
       int const step = p.calls[s.number].region, goes_on = p.calls[s.number].condition;
       function_text const f = callee(step, "_step", goes_on >= 0 ? "one step of a while_loop" : "one step of a scan");
       most = (std::max)(most,

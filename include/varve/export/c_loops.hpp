@@ -24,22 +24,22 @@ struct context {
 };
 
 /// True if a temporary is a local variable: it has one element.
-inline bool is_local(loop::program const& p, int k) {
-  loop::buffer const& b = p.buffers[k];
-  return b.where == loop::place::arena && b.elements == 1;
+inline bool is_local(fusion::program const& p, int k) {
+  fusion::buffer const& b = p.buffers[k];
+  return b.where == fusion::place::arena && b.elements == 1;
 }
 /// Returns an element of a buffer, and the address of its first one.
-inline std::string element(loop::program const& p, int k, std::string const& at) {
+inline std::string element(fusion::program const& p, int k, std::string const& at) {
   return is_local(p, k) ? buffer_name(p, k) : buffer_name(p, k) + "[" + at + "]";
 }
-inline std::string address(loop::program const& p, int k) { return (is_local(p, k) ? "&" : "") + buffer_name(p, k); }
+inline std::string address(fusion::program const& p, int k) { return (is_local(p, k) ? "&" : "") + buffer_name(p, k); }
 
 /// Writes one loop nest of a program in C. Each value is computed in its own type. A value that is used once becomes a
 /// part of the expression that uses it.
 class loop_writer : cpp::nest_reader {
 public:
   /// Writes loop nest `b` of program `p`. Returns the number of the variables that it has at a time.
-  VARVE_COLD static int write(writer& out, context& c, loop::program const& p, loop::body const& b) {
+  VARVE_COLD static int write(writer& out, context& c, fusion::program const& p, fusion::body const& b) {
     loop_writer w{out, c, p, b};
     w.find_used();
     w.count_uses();
@@ -47,11 +47,12 @@ public:
     return w.variables;
   }
   /// Marks the buffers that the text of loop nest `b` reads.
-  VARVE_COLD static void mark_reads(context& c, loop::program const& p, loop::body const& b, std::vector<char>& read) {
+  VARVE_COLD static void mark_reads(context& c, fusion::program const& p, fusion::body const& b,
+                                    std::vector<char>& read) {
     writer none;
     loop_writer w{none, c, p, b};
     w.find_used();
-    auto mark = [&](loop::step const& s) {
+    auto mark = [&](fusion::step const& s) {
       if (s.access >= 0)
         if (int const k = p.accesses[s.access].buffer; k >= 0) read[static_cast<std::size_t>(k)] = 1;
     };
@@ -71,7 +72,7 @@ private:
   static constexpr std::size_t longest = 72; // characters of an operand that has no name
   static constexpr int many = 1 << 20;
 
-  loop_writer(writer& out_, context& c_, loop::program const& p_, loop::body const& b_)
+  loop_writer(writer& out_, context& c_, fusion::program const& p_, fusion::body const& b_)
       : nest_reader(p_, b_), out(out_), c(c_) {
     fixed.resize(used_fixed.size()), now.resize(used_now.size());
     fixed_uses.resize(fixed.size()), now_uses.resize(now.size());
@@ -80,8 +81,8 @@ private:
     return s >= 0 ? now[static_cast<std::size_t>(s)] : fixed[static_cast<std::size_t>(~s)];
   }
   /// Returns how often the text of a step contains operand `k`.
-  int occurrences(loop::step const& s, int k) const {
-    if (s.kind != loop::step_kind::op) return 1;
+  int occurrences(fusion::step const& s, int k) const {
+    if (s.kind != fusion::step_kind::op) return 1;
     std::string const form = language::form(*s.op), name = "$" + std::to_string(k);
     int n = form.empty();
     for (std::size_t at = form.find(name); at != std::string::npos; at = form.find(name, at + 1)) ++n;
@@ -104,23 +105,23 @@ private:
       for (int q = 0; used_fixed[k] && q < fixed_step(k).count; ++q)
         use(operand(fixed_step(k), q), false, occurrences(fixed_step(k), q));
   }
-  std::string index(loop::access const& a) const { return nest_reader::index(a, c.sizes); }
-  std::string element(loop::access const& a) const { return c99::element(p, a.buffer, index(a)); }
+  std::string index(fusion::access const& a) const { return nest_reader::index(a, c.sizes); }
+  std::string element(fusion::access const& a) const { return c99::element(p, a.buffer, index(a)); }
 
   /// Returns an element of memory; one of a constant at a known address is a number.
-  expression loaded(loop::access const& a) const {
-    loop::buffer const& from = p.buffers[a.buffer];
+  expression loaded(fusion::access const& a) const {
+    fusion::buffer const& from = p.buffers[a.buffer];
     return is_known(a) ? literal(from.type, p.constants[from.number + a.offset]) : expression{element(a)};
   }
-  bool is_known(loop::access const& a) const {
-    bool known = p.buffers[a.buffer].where == loop::place::constant && !loop::is_run_time(a.offset);
+  bool is_known(fusion::access const& a) const {
+    bool known = p.buffers[a.buffer].where == fusion::place::constant && !fusion::is_run_time(a.offset);
     for (int l = 0; l < b.rank; ++l) known = known && (a.stride[l] == 0 || b.extent[l] == 1);
     return known;
   }
-  expression counted(loop::step const& s) const {
-    loop::access const& a = p.accesses[s.access];
+  expression counted(fusion::step const& s) const {
+    fusion::access const& a = p.accesses[s.access];
     std::string const i = index(a);
-    bool is_number = !loop::is_run_time(a.offset);
+    bool is_number = !fusion::is_run_time(a.offset);
     for (int l = 0; l < b.rank; ++l) is_number = is_number && (a.stride[l] == 0 || b.extent[l] == 1);
     if (s.count) return {within(value(s.in[0]), binding::sum) + " == " + i, binding::choice}; // one_hot
     if (is_number) return literal(s.type, static_cast<double>(a.offset));
@@ -136,12 +137,12 @@ private:
                           c.c.arithmetic(operator_class::mul, t, x, y));
   }
   /// Returns the combination of several terms as two partial results, which take every other term each.
-  expression gathered(loop::step const& s) const {
-    bool const dot = s.kind == loop::step_kind::dot;
+  expression gathered(fusion::step const& s) const {
+    bool const dot = s.kind == fusion::step_kind::dot;
     int const terms = dot ? s.count / 2 : s.count;
     auto both = [&](expression const& x, expression const& y) {
-      if (s.kind == loop::step_kind::greatest) return c.c.call("maximum", s.type, {x, y});
-      if (s.kind == loop::step_kind::least) return c.c.call("minimum", s.type, {x, y});
+      if (s.kind == fusion::step_kind::greatest) return c.c.call("maximum", s.type, {x, y});
+      if (s.kind == fusion::step_kind::least) return c.c.call("minimum", s.type, {x, y});
       return c.c.arithmetic(operator_class::add, s.type, x, y);
     };
     auto term = [&](int k) { // flags and small integers are summed as int64
@@ -156,8 +157,8 @@ private:
     if (terms == 0) return literal(s.type, 0);
     return terms == 1 ? part[0] : both(part[0], part[1]);
   }
-  expression computed(loop::step const& s) const {
-    using enum loop::step_kind;
+  expression computed(fusion::step const& s) const {
+    using enum fusion::step_kind;
     switch (s.kind) {
     case none: // a field of a record
     case load:
@@ -165,10 +166,10 @@ private:
       return loaded(p.accesses[s.access]);
     case constant:
       return literal(s.type, s.value);
-    case loop::step_kind::index:
+    case fusion::step_kind::index:
       return counted(s);
     case convert:
-      if (loop::step const& from = step_of(s.in[0]); from.kind == constant)
+      if (fusion::step const& from = step_of(s.in[0]); from.kind == constant)
         return literal(s.type, kernel::converted(s.type, from.value, from.type));
       return c.c.cast(s.type, step_of(s.in[0]).type, value(s.in[0]));
     case fma:
@@ -191,11 +192,11 @@ private:
     return c.c.operation(*s.op, step_of(operand(s, s.count - 1)).type, in);
   }
   /// True if the text of a step stands where its value is used.
-  bool is_part(loop::step const& s, expression const& x, int uses) const {
+  bool is_part(fusion::step const& s, expression const& x, int uses) const {
     if (uses == 1) return x.text.size() <= longest;
-    bool const loads = s.kind == loop::step_kind::load || s.kind == loop::step_kind::none ||
-                       s.kind == loop::step_kind::records,
-               is_number = s.kind == loop::step_kind::constant || (loads && is_known(p.accesses[s.access])),
+    bool const loads = s.kind == fusion::step_kind::load || s.kind == fusion::step_kind::none ||
+                       s.kind == fusion::step_kind::records,
+               is_number = s.kind == fusion::step_kind::constant || (loads && is_known(p.accesses[s.access])),
                is_read = loads || is_number;
     if (uses >= many && !is_number) return false;             // computed before the loop
     std::size_t const n = x.text.size(), name = 3, line = 24; // characters
@@ -204,7 +205,7 @@ private:
   void steps(std::vector<expression>& values, std::vector<char> const& used, std::vector<int> const& uses, int first) {
     for (std::size_t k = 0; k < values.size(); ++k) {
       if (!used[k]) continue;
-      loop::step const& s = p.steps[first + static_cast<int>(k)];
+      fusion::step const& s = p.steps[first + static_cast<int>(k)];
       values[k] = computed(s);
       if (is_part(s, values[k], uses[k])) continue;
       std::string name = "v" + text(variables);
@@ -221,30 +222,30 @@ private:
 
   expression in_type_of(dtype t, int slot) const { return c.c.cast(t, step_of(slot).type, value(slot)); }
   /// Returns `r` combined with the value of a sink.
-  expression folded(loop::sink const& s, std::string const& r, dtype t) const {
+  expression folded(fusion::sink const& s, std::string const& r, dtype t) const {
     if (s.product) return product_sum(in_type_of(t, s.a), in_type_of(t, s.b), {r}, t, s.minus);
     return both(s, {r}, in_type_of(t, s.a));
   }
-  expression both(loop::sink const& s, expression const& x, expression const& y) const {
+  expression both(fusion::sink const& s, expression const& x, expression const& y) const {
     dtype const t = target_type(s);
-    if (s.kind == loop::sink_kind::sum) return c.c.arithmetic(operator_class::add, t, x, y);
-    return c.c.call(s.kind == loop::sink_kind::greatest ? "maximum" : "minimum", t, {x, y});
+    if (s.kind == fusion::sink_kind::sum) return c.c.arithmetic(operator_class::add, t, x, y);
+    return c.c.call(s.kind == fusion::sink_kind::greatest ? "maximum" : "minimum", t, {x, y});
   }
   void leave(int k) {
-    loop::sink const& s = sink(k);
+    fusion::sink const& s = sink(k);
     dtype const t = target_type(s);
     std::string const to =
-        s.kind == loop::sink_kind::store || s.level < 0 ? element(p.accesses[s.access]) : "r" + text(k);
-    if (s.kind == loop::sink_kind::store) out.line(to + " = " + in_type_of(t, s.a).text + ";");
+        s.kind == fusion::sink_kind::store || s.level < 0 ? element(p.accesses[s.access]) : "r" + text(k);
+    if (s.kind == fusion::sink_kind::store) out.line(to + " = " + in_type_of(t, s.a).text + ";");
     else out.line(to + " = " + folded(s, to, t).text + ";");
   }
   void finish(int k) {
-    loop::sink const& s = sink(k);
+    fusion::sink const& s = sink(k);
     std::string const there = element(p.accesses[s.access]), r = "r" + text(k);
     out.line(there + " = " + (s.accumulate ? both(s, {there}, {r}).text : r) + ";");
   }
   void level(int l) {
-    auto accumulates = [&](int k) { return sink(k).kind != loop::sink_kind::store && sink(k).level == l; };
+    auto accumulates = [&](int k) { return sink(k).kind != fusion::sink_kind::store && sink(k).level == l; };
     for (int k = 0; k < b.sink_count; ++k)
       if (dtype const t = target_type(sink(k)); accumulates(k)) {
         out.line(std::string(type_text(t)) + " r" + text(k) + " = " + neutral(sink(k).kind, t).text + ";");

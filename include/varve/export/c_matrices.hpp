@@ -25,18 +25,18 @@ public:
                                                : kind::none;
   }
   /// Adds the temporaries of a stage to the program.
-  VARVE_COLD static void add_temporaries(loop::program& p, loop::stage& s, size_arguments& sizes) {
-    if (s.kind != loop::stage_kind::call) return;
-    loop::call_info const& info = p.calls[s.number];
+  VARVE_COLD static void add_temporaries(fusion::program& p, fusion::stage& s, size_arguments& sizes) {
+    if (s.kind != fusion::stage_kind::call) return;
+    fusion::call_info const& info = p.calls[s.number];
     kind const k = kind_of(*info.op);
     if (k != kind::solve && k != kind::det) return;
     dims const& a = info.in[0].sizes;
     s.in[2] = static_cast<int>(p.buffers.size());
-    p.buffers.push_back({loop::place::arena, info.out.type, 0, sizes.product(a[a.n - 1], a[a.n - 1]).bits, -1});
+    p.buffers.push_back({fusion::place::arena, info.out.type, 0, sizes.product(a[a.n - 1], a[a.n - 1]).bits, -1});
   }
   /// Writes a stage, which `kind_of` knows. Returns if a matrix is singular or not positive definite.
-  VARVE_COLD static void write(writer& out, context& c, loop::program const& p, loop::stage const& s) {
-    loop::call_info const& info = p.calls[s.number];
+  VARVE_COLD static void write(writer& out, context& c, fusion::program const& p, fusion::stage const& s) {
+    fusion::call_info const& info = p.calls[s.number];
     dims const &a = info.in[0].sizes, &b = info.in[1].sizes;
     kind const k = kind_of(*info.op);
     dtype const t = info.out.type;

@@ -21,12 +21,12 @@ public:
   /// are not made by sums and products.
   VARVE_COLD static graph of(graph const& g) {
     planned_sizes const all(g);
-    if (int const n = varve::detail::names_of(g).count; n > loop::max_symbols)
+    if (int const n = varve::detail::names_of(g).count; n > fusion::max_symbols)
       refuse::argument_is_invalid("emit_c",
                                   "the graph has more than six symbolic sizes; trace some of them as numbers");
     graph r = g;
     r.guards = {}, r.expressions = {};
-    for (int s = 0; s < loop::max_symbols; ++s) // in the order of their numbers, as samples have it
+    for (int s = 0; s < fusion::max_symbols; ++s) // in the order of their numbers, as samples have it
       for (std::size_t k = 0; k < g.expressions.size(); ++k)
         if (size_expression const& e = g.expressions.data()[k]; e.op == size_op::symbol && e.a.number() == s)
           r.expressions.symbol(s, e.b);
@@ -42,7 +42,8 @@ public:
   /// Adds the guards of `from` to a graph with the same symbols.
   VARVE_COLD static void add_guards(graph& g, graph const& from) {
     auto const own = [&](extent e) { return g.expressions.imported(from.expressions.view(), e); };
-    for (size_guard const& a : from.guards) loop::add_guard(g.guards, {a.is, own(a.left), own(a.right), own(a.unless)});
+    for (size_guard const& a : from.guards)
+      fusion::add_guard(g.guards, {a.is, own(a.left), own(a.right), own(a.unless)});
   }
 
 private:

@@ -96,7 +96,7 @@ private:
     for (char& c : s) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
     return s;
   }
-  std::string header(function_text const& f, c_program const& r, loop::program const& p) const {
+  std::string header(function_text const& f, c_program const& r, fusion::program const& p) const {
     std::string parameters = f.parameters;
     constexpr std::string_view restrict = "*restrict "; // C++ has no such word, and a declaration needs none
     for (std::size_t at = parameters.find(restrict); at != std::string::npos; at = parameters.find(restrict, at))

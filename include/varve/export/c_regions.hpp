@@ -23,7 +23,7 @@ inline void append(std::string& list, std::string const& x) {
 /// Writes the stages of a program that call functions of the text: branches, and loops of `scan` and `while_loop`.
 class region_writer {
 public:
-  region_writer(writer& body_, context& shared_, loop::program const& p_, loop::stage const& s_)
+  region_writer(writer& body_, context& shared_, fusion::program const& p_, fusion::stage const& s_)
       : body(body_), shared(shared_), p(p_), s(s_), c(p_.calls[s_.number]), sizes(shared_.sizes) {}
   VARVE_COLD void branch(function_text const& then, function_text const& otherwise) const {
     std::string const arguments = list_of(s.in[2], c.results, list_of(s.in[1], c.operands));
@@ -97,13 +97,13 @@ public:
 private:
   writer& body;
   context& shared;
-  loop::program const& p;
-  loop::stage const& s;
-  loop::call_info const& c;
+  fusion::program const& p;
+  fusion::stage const& s;
+  fusion::call_info const& c;
   size_arguments& sizes;
 
   extent row_size(int slot, extent n) const { return sizes.quotient(buffer(slot).elements, n == 0 ? extent(1) : n); }
-  loop::buffer const& buffer(int slot) const { return p.buffers[p.ports[slot]]; }
+  fusion::buffer const& buffer(int slot) const { return p.buffers[p.ports[slot]]; }
   std::string first(int slot) const { return address(p, p.ports[slot]); }
   std::string only(int slot) const { return element(p, p.ports[slot], "0"); } // of a buffer with one element
   std::string copy(std::string const& to, std::string const& from, int slot) const {

@@ -26,7 +26,7 @@ VARVE_COLD inline bool can_be_name(std::string const& name) {
 }
 
 /// The sizes of a program that are arguments of the function in C. Plans for the two sets of samples become one plan,
-/// whose sizes are numbers or expressions of these arguments (`loop::program_reader`). The object computes with such
+/// whose sizes are numbers or expressions of these arguments (`fusion::program_reader`). The object computes with such
 /// sizes and writes them. In C the argument `n` of type `size_t` is the signed number `n_`.
 class size_arguments {
 public:
@@ -53,18 +53,18 @@ public:
   }
   bool empty() const { return names.empty(); }
 
-  /// Plans a function. If it has symbolic sizes, numbers of the plan may be expressions (`loop::is_run_time`).
-  VARVE_COLD loop::program plan(graph const& f) {
-    if (empty()) return loop::plan(f);
+  /// Plans a function. If it has symbolic sizes, numbers of the plan may be expressions (`fusion::is_run_time`).
+  VARVE_COLD fusion::program plan(graph const& f) {
+    if (empty()) return fusion::plan(f);
     graph const first = varve::detail::at_sample(f, 0), second = varve::detail::at_sample(f, 1);
-    loop::program p = loop::plan(first, true);
-    loop::program const q = loop::plan(second, true);
-    loop::detail::program_reader both{p, q, reader};
+    fusion::program p = fusion::plan(first, true);
+    fusion::program const q = fusion::plan(second, true);
+    fusion::detail::program_reader both{p, q, reader};
     both.run();
     varve::detail::refuse_sizes("emit_c", both.problem);
     list<size_guard> asked;
-    loop::guard_reader{reader, asked}.asked(p.asked, q.asked);
-    if (reader.failed) varve::detail::refuse_sizes("emit_c", loop::sized_problem::size);
+    fusion::guard_reader{reader, asked}.asked(p.asked, q.asked);
+    if (reader.failed) varve::detail::refuse_sizes("emit_c", fusion::sized_problem::size);
     for (size_guard const& a : asked) guard(a);
     return p;
   }
@@ -142,8 +142,8 @@ public:
 
 private:
   language& words;
-  loop::size_reader reader;
-  size_range bounds[loop::max_symbols]{};
+  fusion::size_reader reader;
+  size_range bounds[fusion::max_symbols]{};
   std::vector<char> seen{}; // the expressions, among them the symbols, that arguments mention
 
   size_view view() const { return reader.table.view(); }
@@ -167,7 +167,7 @@ private:
     for (extent const e : {g.left, g.right, g.unless}) check_told(e);
     if (reader.table.decide(g.is, g.left, g.right, bounds) == truth::yes) return;
     if (known_equal(g.left, 0)) g.left = part(g.right, true), g.right = part(g.right, false); // n <= m, not 0 <= m - n
-    loop::add_guard(guards, g);
+    fusion::add_guard(guards, g);
   }
   /// Returns the sum of the terms that are subtracted in a size, or of the others.
   extent part(extent e, bool subtracted) {

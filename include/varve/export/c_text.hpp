@@ -80,9 +80,9 @@ VARVE_COLD inline expression literal(dtype t, double x) {
   return {t == dtype::float32 ? s + "f" : s, s[0] == '-' ? binding::unary : binding::atom};
 }
 /// Returns the value that the first element of a fold replaces.
-VARVE_COLD inline expression neutral(loop::sink_kind k, dtype t) {
-  if (k == loop::sink_kind::sum) return literal(t, 0);
-  bool const least = k == loop::sink_kind::greatest;
+VARVE_COLD inline expression neutral(fusion::sink_kind k, dtype t) {
+  if (k == fusion::sink_kind::sum) return literal(t, 0);
+  bool const least = k == fusion::sink_kind::greatest;
   if (is_floating(t)) return {least ? "-INFINITY" : "INFINITY", least ? binding::unary : binding::atom};
   if (t == dtype::bool_) return {least ? "false" : "true"};
   if (t == dtype::uint8) return {least ? "0" : "UINT8_MAX"};

@@ -14,7 +14,7 @@ namespace varve::cpp {
 class call_writer {
 public:
   /// Writes a `matmul` or `call` stage.
-  VARVE_COLD static void write(writer& out, loop::program const& p, loop::stage const& s) {
+  VARVE_COLD static void write(writer& out, fusion::program const& p, fusion::stage const& s) {
     call_writer const w(out, p, s);
     switch (w.c.what) {
     case operator_class::mm:
@@ -38,10 +38,10 @@ public:
 
 private:
   writer& out;
-  loop::call_info const& c;
+  fusion::call_info const& c;
   std::string y, a, b, d; // names of the result and the operands
 
-  call_writer(writer& out_, loop::program const& p, loop::stage const& s)
+  call_writer(writer& out_, fusion::program const& p, fusion::stage const& s)
       : out(out_), c(p.calls[s.number]), y(buffer_name(p, s.out)), a(buffer_name(p, s.in[0])) {
     if (s.in[1] >= 0) b = buffer_name(p, s.in[1]);
     if (s.in[2] >= 0) d = buffer_name(p, s.in[2]);

@@ -18,7 +18,7 @@ namespace varve::cpp {
 class loop_writer : nest_reader {
 public:
   /// Writes loop nest `b` of program `p`.
-  VARVE_COLD static void write(writer& out, loop::program const& p, loop::body const& b) {
+  VARVE_COLD static void write(writer& out, fusion::program const& p, fusion::body const& b) {
     loop_writer w{out, p, b};
     w.find_used();
     w.level(0, false);
@@ -32,27 +32,27 @@ private:
   std::vector<std::string> fixed, now;
   std::vector<int> taken; // nodes whose names are already used
 
-  loop_writer(writer& out_, loop::program const& p_, loop::body const& b_)
+  loop_writer(writer& out_, fusion::program const& p_, fusion::body const& b_)
       : nest_reader(p_, b_), out(out_), batches(b_.vector >= 0),
-        lane_type(b_.type == loop::lane::f32   ? dtype::float32
-                  : b_.type == loop::lane::i32 ? dtype::int32
-                  : b_.type == loop::lane::i64 ? dtype::int64
-                                               : dtype::float64),
+        lane_type(b_.type == fusion::lane::f32   ? dtype::float32
+                  : b_.type == fusion::lane::i32 ? dtype::int32
+                  : b_.type == fusion::lane::i64 ? dtype::int64
+                                                 : dtype::float64),
         lane(type_text(lane_type)), V("batch<" + lane + ">") {
     fixed.resize(used_fixed.size()), now.resize(used_now.size());
   }
   std::string const& value(int s) const {
     return s >= 0 ? now[static_cast<std::size_t>(s)] : fixed[static_cast<std::size_t>(~s)];
   }
-  std::string element(loop::access const& a) const { return buffer_name(p, a.buffer) + "[" + index(a) + "]"; }
-  std::string pointer(loop::access const& a) const {
+  std::string element(fusion::access const& a) const { return buffer_name(p, a.buffer) + "[" + index(a) + "]"; }
+  std::string pointer(fusion::access const& a) const {
     std::string const i = index(a);
     return buffer_name(p, a.buffer) + (i == "0" ? "" : " + " + i);
   }
-  index_t stride(loop::access const& a) const { return batches ? a.stride[b.vector] : 0; }
+  index_t stride(fusion::access const& a) const { return batches ? a.stride[b.vector] : 0; }
 
-  std::string loaded(loop::step const& s) const {
-    loop::access const& a = p.accesses[s.access];
+  std::string loaded(fusion::step const& s) const {
+    fusion::access const& a = p.accesses[s.access];
     dtype const t = p.buffers[a.buffer].type;
     if (!batches) return element(a);
     if (stride(a) == 0)
@@ -60,8 +60,8 @@ private:
     if (stride(a) == 1 && t == lane_type) return "kernel::load(" + pointer(a) + ", live)";
     return "kernel::load_strided<" + lane + ">(" + pointer(a) + ", " + text(stride(a)) + ", live)";
   }
-  std::string counted(loop::step const& s) const {
-    loop::access const& a = p.accesses[s.access];
+  std::string counted(fusion::step const& s) const {
+    fusion::access const& a = p.accesses[s.access];
     std::string const type = batches ? lane : type_text(s.count ? dtype::int64 : s.type);
     std::string i = "static_cast<" + type + ">(" + index(a) + ")";
     if (batches) i = stride(a) ? "kernel::ramp<" + lane + ">(" + i + ", " + text(stride(a)) + ")" : V + "(" + i + ")";
@@ -69,7 +69,7 @@ private:
     return batches ? "kernel::from_mask<" + lane + ">(" + value(s.in[0]) + " == " + i + ")"
                    : value(s.in[0]) + " == " + i;
   }
-  std::string converted(loop::step const& s) const {
+  std::string converted(fusion::step const& s) const {
     std::string const x = value(s.in[0]);
     if (!batches)
       return s.type == step_of(s.in[0]).type ? x : "kernel::cast<" + std::string(type_text(s.type)) + ">(" + x + ")";
@@ -90,11 +90,11 @@ private:
     return filled_in(text_of_operator(op, t, batches), "", [&](int k) { return k ? y : x; });
   }
   /// Returns the combination of several terms as two partial results, which take every other term each.
-  std::string gathered(loop::step const& s) const {
-    bool const dot = s.kind == loop::step_kind::dot;
-    op_handle const& op = s.kind == loop::step_kind::greatest ? handle<maximum_t>
-                          : s.kind == loop::step_kind::least  ? handle<minimum_t>
-                                                              : handle<add_t>;
+  std::string gathered(fusion::step const& s) const {
+    bool const dot = s.kind == fusion::step_kind::dot;
+    op_handle const& op = s.kind == fusion::step_kind::greatest ? handle<maximum_t>
+                          : s.kind == fusion::step_kind::least  ? handle<minimum_t>
+                                                                : handle<add_t>;
     int const terms = dot ? s.count / 2 : s.count;
     std::string part[2];
     auto term = [&](int k) {
@@ -113,8 +113,8 @@ private:
     if (terms == 0) return batches ? V + "(0)" : literal(s.type, 0);
     return terms == 1 ? part[0] : combined(op, part[0], terms > 3 ? "(" + part[1] + ")" : part[1], s.type);
   }
-  std::string computed(loop::step const& s) const {
-    using enum loop::step_kind;
+  std::string computed(fusion::step const& s) const {
+    using enum fusion::step_kind;
     switch (s.kind) {
     case none: // a field of a record
     case load:
@@ -122,7 +122,7 @@ private:
       return loaded(s);
     case constant:
       return batches ? V + "(" + literal(lane_type, s.value) + ")" : literal(s.type, s.value);
-    case loop::step_kind::index:
+    case fusion::step_kind::index:
       return counted(s);
     case convert:
       return converted(s);
@@ -146,11 +146,11 @@ private:
     std::string const form = text_of_operator(*s.op, t, batches);
     std::string const y = filled_in(form, batches ? V : type_text(t), [&](int k) { return value(operand(s, k)); });
     if (!batches || !s.wraps) return y;
-    if (s.kind == loop::step_kind::mul)
+    if (s.kind == fusion::step_kind::mul)
       return "kernel::wrapped_product<" + std::string(type_text(s.type)) + ">(" + value(s.in[0]) + ", " +
              value(s.in[s.count - 1]) + ")";
     return wrapped(s.type, y,
-                   s.kind == loop::step_kind::op && identify(*s.op) == operator_class::pointwise
+                   s.kind == fusion::step_kind::op && identify(*s.op) == operator_class::pointwise
                        ? "_any"
                        : ""); // a power has any magnitude
   }
@@ -159,7 +159,7 @@ private:
   }
   void steps(std::vector<std::string>& names, std::vector<char> const& used, int first) {
     for (std::size_t k = 0; k < names.size(); ++k) {
-      loop::step const& s = p.steps[first + static_cast<int>(k)];
+      fusion::step const& s = p.steps[first + static_cast<int>(k)];
       if (!used[k]) continue;
       int again = 0;
       for (int n : taken) again += n == s.node;
@@ -169,55 +169,55 @@ private:
     }
   }
 
-  static op_handle const& fold(loop::sink const& s) {
-    return s.kind == loop::sink_kind::sum        ? handle<add_t>
-           : s.kind == loop::sink_kind::greatest ? handle<maximum_t>
-                                                 : handle<minimum_t>;
+  static op_handle const& fold(fusion::sink const& s) {
+    return s.kind == fusion::sink_kind::sum        ? handle<add_t>
+           : s.kind == fusion::sink_kind::greatest ? handle<maximum_t>
+                                                   : handle<minimum_t>;
   }
-  std::string neutral(loop::sink const& s, dtype t) const {
+  std::string neutral(fusion::sink const& s, dtype t) const {
     std::string const limits = "std::numeric_limits<" + std::string(type_text(t)) + ">::";
-    if (s.kind == loop::sink_kind::sum) return literal(t, 0);
-    if (is_floating(t)) return (s.kind == loop::sink_kind::greatest ? "-" : "") + limits + "infinity()";
-    return limits + (s.kind == loop::sink_kind::greatest ? "lowest()" : "max()");
+    if (s.kind == fusion::sink_kind::sum) return literal(t, 0);
+    if (is_floating(t)) return (s.kind == fusion::sink_kind::greatest ? "-" : "") + limits + "infinity()";
+    return limits + (s.kind == fusion::sink_kind::greatest ? "lowest()" : "max()");
   }
   std::string as(dtype t, dtype from, std::string const& x) const {
     return t == from ? x : "kernel::cast<" + std::string(type_text(t)) + ">(" + x + ")";
   }
   /// True if the sum needs an integer counter because float lanes could not count far enough.
-  bool counts(loop::sink const& s) const {
-    return batches && b.vector >= s.level && loop::counts(b, s, target_type(s));
+  bool counts(fusion::sink const& s) const {
+    return batches && b.vector >= s.level && fusion::counts(b, s, target_type(s));
   }
   /// Returns `r` combined with the value of a sink.
-  std::string folded(loop::sink const& s, std::string const& r) const {
+  std::string folded(fusion::sink const& s, std::string const& r) const {
     dtype const t = batches ? lane_type : target_type(s);
     auto in = [&](int slot) { return batches ? value(slot) : as(t, step_of(slot).type, value(slot)); };
     if (s.product) return product_sum(in(s.a), in(s.b), r, t, s.minus);
     return combined(fold(s), r, in(s.a), t);
   }
-  std::string across(loop::sink const& s, std::string const& x) const {
-    if (s.kind == loop::sink_kind::sum) return "kernel::reduce_sum(" + x + ")";
+  std::string across(fusion::sink const& s, std::string const& x) const {
+    if (s.kind == fusion::sink_kind::sum) return "kernel::reduce_sum(" + x + ")";
     return "kernel::reduce_lanes(" + x + ", [](" + lane + " a, " + lane + " b) { return kernel::" + fold(s).name +
            "(a, b); })";
   }
-  void assign(loop::sink const& s, std::string const& x) {
+  void assign(fusion::sink const& s, std::string const& x) {
     dtype const t = target_type(s);
     out.line(element(p.accesses[s.access]) + " = " +
              (batches && !is_floating(t) ? wrapped(t, x) : as(t, batches ? lane_type : t, x)) + ";");
   }
-  void store(loop::sink const& s, std::string const& x) {
-    loop::access const& a = p.accesses[s.access];
+  void store(fusion::sink const& s, std::string const& x) {
+    fusion::access const& a = p.accesses[s.access];
     if (stride(a) == 1 && target_type(s) == lane_type) out.line("kernel::store(" + pointer(a) + ", " + x + ", live);");
     else out.line("kernel::store_strided(" + pointer(a) + ", " + text(stride(a)) + ", " + x + ", live);");
   }
-  std::string stored(loop::sink const& s) const {
-    loop::access const& a = p.accesses[s.access];
+  std::string stored(fusion::sink const& s) const {
+    fusion::access const& a = p.accesses[s.access];
     if (stride(a) == 1 && target_type(s) == lane_type) return "kernel::load(" + pointer(a) + ", live)";
     return "kernel::load_strided<" + lane + ">(" + pointer(a) + ", " + text(stride(a)) + ", live)";
   }
   void leave(int k) {
-    loop::sink const& s = sink(k);
+    fusion::sink const& s = sink(k);
     std::string const acc = "r" + text(k);
-    if (s.kind == loop::sink_kind::store) {
+    if (s.kind == fusion::sink_kind::store) {
       if (batches) store(s, value(s.a));
       else out.line(element(p.accesses[s.access]) + " = " + as(target_type(s), step_of(s.a).type, value(s.a)) + ";");
     } else if (counts(s)) {
@@ -240,11 +240,11 @@ private:
       store(s, folded(s, stored(s)));
     }
   }
-  std::string combined_scalar(loop::sink const& s, std::string const& x, std::string const& y) const {
+  std::string combined_scalar(fusion::sink const& s, std::string const& x, std::string const& y) const {
     return filled_in(text_of_operator(fold(s), lane_type, false), "", [&](int k) { return k ? y : x; });
   }
   void finish(int k) {
-    loop::sink const& s = sink(k);
+    fusion::sink const& s = sink(k);
     std::string const acc = "r" + text(k), there = element(p.accesses[s.access]);
     if (counts(s)) {
       out.line(there + (s.accumulate ? " += " : " = ") + acc + ";");
@@ -264,14 +264,14 @@ private:
   }
   /// True if threads can share the outermost loop: its steps write separate elements, and there is enough work.
   bool can_share() const {
-    bool r = points() >= loop::shared_points && b.extent[0] > 1;
+    bool r = points() >= fusion::shared_points && b.extent[0] > 1;
     for (int k = 0; k < b.sink_count; ++k)
       r = r && p.accesses[sink(k).access].stride[0] != 0 &&
-          (sink(k).kind == loop::sink_kind::store || sink(k).level != 0);
+          (sink(k).kind == fusion::sink_kind::store || sink(k).level != 0);
     return r;
   }
   void level(int l, bool within) {
-    auto accumulates = [&](int k) { return sink(k).kind != loop::sink_kind::store && sink(k).level == l; };
+    auto accumulates = [&](int k) { return sink(k).kind != fusion::sink_kind::store && sink(k).level == l; };
     for (int k = 0; k < b.sink_count; ++k)
       if (accumulates(k)) {
         if (counts(sink(k))) out.line("std::int64_t r" + text(k) + " = 0;");
@@ -287,7 +287,7 @@ private:
     } else {
       bool const shared = l == 0 && can_share();
       if (shared)
-        out.open("varve::loop::share(" + text(b.extent[0]) + ", " + (b.vector == 0 ? "64" : "1") + ", " +
+        out.open("varve::fusion::share(" + text(b.extent[0]) + ", " + (b.vector == 0 ? "64" : "1") + ", " +
                  text(points()) + ", [&](index_t from, index_t to) {");
       std::string const i = "i" + text(l);
       if (l == b.vector) {

@@ -57,7 +57,7 @@ public:
     include("kernel::matmul_fixed<", "varve/kernel/matmul_fixed.hpp");
     include("kernel::convolve<", "varve/kernel/convolution.hpp");
     include("batch<", "varve/kernel/vector_loop.hpp");
-    include("varve::loop::share", "varve/core/threads.hpp");
+    include("varve::fusion::share", "varve/core/threads.hpp");
     include("varve::rules<", "varve/op/all.hpp");
     include("varve::rules<", "varve/special.hpp");
     s += "\nnamespace " + name + " {\nusing varve::index_t;\n";
@@ -75,7 +75,7 @@ private:
   static constexpr index_t most_on_stack = 1 << 16; // bytes
 
   /// Returns the parameters of a function with this body; unused ones are marked.
-  static std::string parameters(graph const& f, loop::program const& p, std::string const& body) {
+  static std::string parameters(graph const& f, fusion::program const& p, std::string const& body) {
     std::string s;
     for (int k = 0; k < f.regions[0].inputs; ++k)
       s += (k ? ", " : "") + std::string(mentions(body, "x" + text(k)) ? "" : "[[maybe_unused]] ") +
@@ -86,10 +86,10 @@ private:
     return s;
   }
   /// Writes the constants that a body mentions.
-  static void constants(loop::program const& p, std::string const& body, writer& out) {
+  static void constants(fusion::program const& p, std::string const& body, writer& out) {
     for (std::size_t k = 0; k < p.buffers.size(); ++k) {
-      loop::buffer const& b = p.buffers[static_cast<std::ptrdiff_t>(k)];
-      if (b.where != loop::place::constant || b.elements == 0 || !mentions(body, buffer_name(p, static_cast<int>(k))))
+      fusion::buffer const& b = p.buffers[static_cast<std::ptrdiff_t>(k)];
+      if (b.where != fusion::place::constant || b.elements == 0 || !mentions(body, buffer_name(p, static_cast<int>(k))))
         continue;
       std::string line = "alignas(64) static constexpr " + std::string(type_text(b.type)) + " " +
                          buffer_name(p, static_cast<int>(k)) + "[" + text(b.elements) + "] = {";
@@ -97,12 +97,12 @@ private:
       out.line(line + "};");
     }
   }
-  static void workspace(loop::program const& p, std::string const& body, writer& out) {
+  static void workspace(fusion::program const& p, std::string const& body, writer& out) {
     bool const on_stack = p.workspace <= most_on_stack;
     bool opened = false;
     for (std::size_t k = 0; k < p.buffers.size(); ++k) {
-      loop::buffer const& b = p.buffers[static_cast<std::ptrdiff_t>(k)];
-      if (b.where != loop::place::arena || !mentions(body, buffer_name(p, static_cast<int>(k)))) continue;
+      fusion::buffer const& b = p.buffers[static_cast<std::ptrdiff_t>(k)];
+      if (b.where != fusion::place::arena || !mentions(body, buffer_name(p, static_cast<int>(k)))) continue;
       std::string const type = type_text(b.type),
                         bytes = text(p.workspace ? p.workspace : 1); // temporaries without elements have names too
       if (!opened)
@@ -117,30 +117,30 @@ private:
   /// Writes region `r`: first the functions that it calls, then its own.
   void function(int r, std::string const& name, std::string const& what) {
     graph const f = r ? function_of(g, r) : g;
-    loop::program p = loop::plan(f);
+    fusion::program p = fusion::plan(f);
     int const first = g.regions[r].node_first; // names use the node numbers of the whole graph
-    for (loop::buffer& b : p.buffers) b.node += b.node < 0 ? 0 : first;
-    for (loop::step& s : p.steps) s.node += first;
+    for (fusion::buffer& b : p.buffers) b.node += b.node < 0 ? 0 : first;
+    for (fusion::step& s : p.steps) s.node += first;
     writer body;
     body.indent();
-    for (loop::stage const& s : p.stages) {
-      if (s.kind == loop::stage_kind::loops) {
-        loop::body const& b = p.bodies[s.number];
+    for (fusion::stage const& s : p.stages) {
+      if (s.kind == fusion::stage_kind::loops) {
+        fusion::body const& b = p.bodies[s.number];
         body.line(leaves(p, b));
         body.open("{");
         loop_writer::write(body, p, b);
         body.close();
-      } else if (s.kind == loop::stage_kind::fill) {
-        loop::buffer const& b = p.buffers[s.out];
+      } else if (s.kind == fusion::stage_kind::fill) {
+        fusion::buffer const& b = p.buffers[s.out];
         std::string const limits = "std::numeric_limits<" + std::string(type_text(b.type)) + ">::";
         std::string const x = s.value == 0          ? "0"
                               : is_floating(b.type) ? literal(b.type, s.value)
                                                     : limits + (s.value < 0 ? "lowest()" : "max()");
         body.line("for (index_t e = 0; e < " + text(b.elements) + "; ++e) " + buffer_name(p, s.out) + "[e] = " + x +
                   ";");
-      } else if (s.kind == loop::stage_kind::branch) {
+      } else if (s.kind == fusion::stage_kind::branch) {
         branch(p, s, name, body);
-      } else if (s.kind == loop::stage_kind::scan) {
+      } else if (s.kind == fusion::stage_kind::scan) {
         scan(p, s, name, body);
       } else {
         body.line("// %" + text(p.buffers[s.out].node));
@@ -157,12 +157,12 @@ private:
     workspace(p, body.text, names);
     all.text += names.text + body.text;
   }
-  static std::string list_of(loop::program const& p, int first, int count, std::string s = "") {
+  static std::string list_of(fusion::program const& p, int first, int count, std::string s = "") {
     for (int k = 0; k < count; ++k) s += (s.empty() ? "" : ", ") + buffer_name(p, p.ports[first + k]);
     return s;
   }
-  void branch(loop::program const& p, loop::stage const& s, std::string const& name, writer& body) {
-    loop::call_info const& c = p.calls[s.number];
+  void branch(fusion::program const& p, fusion::stage const& s, std::string const& name, writer& body) {
+    fusion::call_info const& c = p.calls[s.number];
     std::string const then = name + "_then" + text(s.number), otherwise = name + "_else" + text(s.number);
     function(c.region, then, "where the predicate of a cond holds");
     function(c.region + 1, otherwise, "where it does not");
@@ -172,15 +172,15 @@ private:
   }
   /// Writes a loop. Operands that it walks and outputs advance by one row a step; carried values alternate between two
   /// buffers. Outputs of steps that did not run are 0.
-  void scan(loop::program const& p, loop::stage const& s, std::string const& name, writer& body) {
-    loop::call_info const& c = p.calls[s.number];
+  void scan(fusion::program const& p, fusion::stage const& s, std::string const& name, writer& body) {
+    fusion::call_info const& c = p.calls[s.number];
     int const carried = static_cast<int>(c.at[0][0]), walked = carried + static_cast<int>(c.at[0][1]);
     bool const open = c.condition >= 0, counted = c.at[0][3] != 0;
     index_t const n = c.at[1][0];
     std::string const number = text(s.number), step = name + "_step" + number, goes_on = name + "_goes_on" + number;
     function(c.region, step, open ? "one step of a while_loop" : "one step of a scan");
     if (open) function(c.condition, goes_on, "does it go on?");
-    auto buffer = [&](int slot) -> loop::buffer const& { return p.buffers[p.ports[slot]]; };
+    auto buffer = [&](int slot) -> fusion::buffer const& { return p.buffers[p.ports[slot]]; };
     auto first = [&](int slot) { return buffer_name(p, p.ports[slot]); };
     auto row = [&](int slot) { return first(slot) + " + " + text(buffer(slot).elements / (n ? n : 1)) + " * row"; };
     auto bytes = [&](int slot) {

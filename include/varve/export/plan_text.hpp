@@ -18,12 +18,12 @@ namespace varve::cpp {
 
 /// Returns the name of a buffer in the text: arguments `x0`, results `y0`, and by node constants `c5` and temporaries
 /// `t7`.
-VARVE_COLD inline std::string buffer_name(loop::program const& p, int k) {
-  loop::buffer const& b = p.buffers[k];
-  if (b.where == loop::place::argument) return "x" + std::to_string(b.number);
-  if (b.where == loop::place::result) return "y" + std::to_string(b.number);
+VARVE_COLD inline std::string buffer_name(fusion::program const& p, int k) {
+  fusion::buffer const& b = p.buffers[k];
+  if (b.where == fusion::place::argument) return "x" + std::to_string(b.number);
+  if (b.where == fusion::place::result) return "y" + std::to_string(b.number);
   if (b.node < 0) return "s" + std::to_string(k);
-  return (b.where == loop::place::constant ? "c" : "t") + std::to_string(b.node);
+  return (b.where == fusion::place::constant ? "c" : "t") + std::to_string(b.node);
 }
 inline std::string text(index_t n) { return std::to_string(n); }
 /// Writes the sizes of programs without symbolic ones.
@@ -41,7 +41,7 @@ VARVE_COLD inline bool mentions(std::string const& body, std::string const& x) {
   return false;
 }
 /// Returns the arguments and results of a function: "(x: float32[3]) -> (float32[])".
-VARVE_COLD inline std::string signature_text(graph const& f, loop::program const& p) {
+VARVE_COLD inline std::string signature_text(graph const& f, fusion::program const& p) {
   std::string s = "(";
   auto called = [](char const* name) { return name ? std::string(name) + ": " : ""; };
   for (int k = 0; k < f.regions[0].inputs; ++k)
@@ -53,10 +53,10 @@ VARVE_COLD inline std::string signature_text(graph const& f, loop::program const
 }
 /// Returns a comment with the nodes that a loop nest computes and its extents: "// %7, %9 over 3 x 4".
 template <class Sizes = plain_sizes>
-VARVE_COLD std::string leaves(loop::program const& p, loop::body const& b, Sizes const& sizes = {}) {
+VARVE_COLD std::string leaves(fusion::program const& p, fusion::body const& b, Sizes const& sizes = {}) {
   std::string s;
   for (int k = 0; k < b.sink_count; ++k) {
-    loop::buffer const& to = p.buffers[p.accesses[p.sinks[b.sink_first + k].access].buffer];
+    fusion::buffer const& to = p.buffers[p.accesses[p.sinks[b.sink_first + k].access].buffer];
     std::string const node = "%" + text(to.node);
     if (s.find(node + ",") == std::string::npos && (s.size() < node.size() || s.substr(s.size() - node.size()) != node))
       s += (s.empty() ? "// " : ", ") + node;
@@ -68,21 +68,21 @@ VARVE_COLD std::string leaves(loop::program const& p, loop::body const& b, Sizes
 /// One loop nest of a program, of which a text is written.
 class nest_reader {
 protected:
-  loop::program const& p;
-  loop::body const& b;
+  fusion::program const& p;
+  fusion::body const& b;
   std::vector<char> used_fixed, used_now; // the steps before the innermost loop, and in it, that a result needs
 
-  nest_reader(loop::program const& p_, loop::body const& b_) : p(p_), b(b_) {
+  nest_reader(fusion::program const& p_, fusion::body const& b_) : p(p_), b(b_) {
     used_fixed.resize(static_cast<std::size_t>(b.fixed_count)), used_now.resize(static_cast<std::size_t>(b.step_count));
   }
-  loop::step const& fixed_step(std::size_t k) const { return p.steps[b.fixed_first + static_cast<int>(k)]; }
-  loop::step const& now_step(std::size_t k) const { return p.steps[b.step_first + static_cast<int>(k)]; }
-  loop::step const& step_of(int s) const {
+  fusion::step const& fixed_step(std::size_t k) const { return p.steps[b.fixed_first + static_cast<int>(k)]; }
+  fusion::step const& now_step(std::size_t k) const { return p.steps[b.step_first + static_cast<int>(k)]; }
+  fusion::step const& step_of(int s) const {
     return s >= 0 ? now_step(static_cast<std::size_t>(s)) : fixed_step(static_cast<std::size_t>(~s));
   }
-  loop::sink const& sink(int k) const { return p.sinks[b.sink_first + k]; }
-  dtype target_type(loop::sink const& s) const { return p.buffers[p.accesses[s.access].buffer].type; }
-  int operand(loop::step const& s, int k) const { return k < 3 ? s.in[k] : p.ports[s.args + k]; }
+  fusion::sink const& sink(int k) const { return p.sinks[b.sink_first + k]; }
+  dtype target_type(fusion::sink const& s) const { return p.buffers[p.accesses[s.access].buffer].type; }
+  int operand(fusion::step const& s, int k) const { return k < 3 ? s.in[k] : p.ports[s.args + k]; }
   /// Marks the steps on which a sink depends.
   void find_used() {
     auto use = [&](int s) {
@@ -96,12 +96,12 @@ protected:
       for (std::size_t k = used.size(); k-- > 0;)
         for (int q = 0; used[k] && q < step(k).count; ++q) use(operand(step(k), q));
     };
-    sweep(used_now, [&](std::size_t k) -> loop::step const& { return now_step(k); });
-    sweep(used_fixed, [&](std::size_t k) -> loop::step const& { return fixed_step(k); });
+    sweep(used_now, [&](std::size_t k) -> fusion::step const& { return now_step(k); });
+    sweep(used_fixed, [&](std::size_t k) -> fusion::step const& { return fixed_step(k); });
   }
   /// Returns an affine function of the loop indices.
   template <class Sizes = plain_sizes>
-  std::string index(loop::access const& a, Sizes const& sizes = {}) const {
+  std::string index(fusion::access const& a, Sizes const& sizes = {}) const {
     std::string s;
     for (int l = 0; l < b.rank; ++l)
       if (a.stride[l] != 0 && b.extent[l] != 1)

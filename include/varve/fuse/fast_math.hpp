@@ -9,7 +9,7 @@
 
 namespace varve {
 
-namespace loop {
+namespace fusion {
 /// A function that is fused with `fast_math`.
 template <class F>
 struct relaxed {
@@ -37,7 +37,7 @@ struct traced_for_samples<relaxed<F>, S...> : traced_for_samples<F, S...> {
     return varve::detail::relaxed<dependent<mul_t, F>>(better);
   }
 };
-} // namespace loop
+} // namespace fusion
 
 /// The type of `fast_math`.
 struct fast_math_t {};
@@ -57,7 +57,7 @@ inline constexpr fast_math_t fast_math{};
 
 template <class F>
   requires std::is_empty_v<F>
-constexpr fused<loop::relaxed<F>> fuse(F const&, fast_math_t) {
+constexpr fused<fusion::relaxed<F>> fuse(F const&, fast_math_t) {
   return {};
 }
 namespace detail {
@@ -76,23 +76,23 @@ template <class G>
   requires std::is_same_v<G, graph>
 fused_graph fuse(G const& g, fast_math_t) {
   detail::relaxed_operators<G>();
-  G const better = loop::typed_and_optimized(g);
+  G const better = fusion::typed_and_optimized(g);
   G const relaxed = detail::relaxed<>(better);
-  return fused_graph(loop::prepare_tables<>(relaxed));
+  return fused_graph(fusion::prepare_tables<>(relaxed));
 }
 template <class F, class How>
-constexpr fused<loop::relaxed<F>, How> fuse(F const&, How, fast_math_t) {
+constexpr fused<fusion::relaxed<F>, How> fuse(F const&, How, fast_math_t) {
   return {};
 }
 template <auto First, auto... Rest, class F>
-  requires loop::specs<First, Rest...>
+  requires fusion::specs<First, Rest...>
 constexpr auto fuse(F const& f, fast_math_t) {
-  return fuse<First, Rest...>(loop::relaxed<F>{f});
+  return fuse<First, Rest...>(fusion::relaxed<F>{f});
 }
 template <auto First, auto... Rest, class F, class How>
-  requires loop::specs<First, Rest...>
+  requires fusion::specs<First, Rest...>
 constexpr auto fuse(F const& f, How how, fast_math_t) {
-  return fuse<First, Rest...>(loop::relaxed<F>{f}, how);
+  return fuse<First, Rest...>(fusion::relaxed<F>{f}, how);
 }
 
 } // namespace varve

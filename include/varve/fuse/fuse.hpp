@@ -6,7 +6,7 @@
 #include <tuple>
 
 namespace varve {
-namespace loop {
+namespace fusion {
 
 /// The dtype and sizes of a static argument as the compiler traces it: a number or an `array`.
 template <class A>
@@ -185,19 +185,19 @@ private:
     P::template run<sizeof...(A), sizeof...(R)>({{data_of(a)...}, {data_of(std::get<K>(out))...}, nullptr});
   }
 };
-} // namespace loop
+} // namespace fusion
 
 /// A function compiled as a whole: see `fuse`.
-template <class F, class How = loop::unrolled>
+template <class F, class How = fusion::unrolled>
 struct fused {
-  static_assert(loop::execution<How>,
+  static_assert(fusion::execution<How>,
                 "varve: fuse: the second argument says how the function is executed: table_driven");
   static_assert(std::is_empty_v<F>, "varve: fuse: the function must capture nothing; pass the values as arguments, or "
                                     "include <varve/compile/compile.hpp> for calls on tensors");
 
   /// The program for arguments of the given types, as a constant: its stages and its workspace.
   template <class... A>
-  using program = loop::program_for<How, F, loop::argument<A>...>;
+  using program = fusion::program_for<How, F, fusion::argument<A>...>;
   /// Bytes of stack that temporaries need; 0 for purely pointwise functions and reductions.
   template <class... A>
   static constexpr index_t workspace_bytes = program<A...>::value.workspace;
@@ -207,12 +207,12 @@ struct fused {
   /// `into`.
   template <class... A>
   VARVE_WHOLE auto operator()(A const&... a) const {
-    if constexpr (loop::execution<How> && std::is_empty_v<F> &&
-                  loop::accept_arguments<A...>()) { // after a failed assertion nothing more is instantiated
-      if constexpr (loop::accept_function<F, loop::argument<A>...>()) {
+    if constexpr (fusion::execution<How> && std::is_empty_v<F> &&
+                  fusion::accept_arguments<A...>()) { // after a failed assertion nothing more is instantiated
+      if constexpr (fusion::accept_function<F, fusion::argument<A>...>()) {
         using P = program<A...>;
         if constexpr (sizeof(P) && requires { P::value; })
-          return loop::result_pack<P, std::make_index_sequence<P::value.used.results>>::call(a...);
+          return fusion::result_pack<P, std::make_index_sequence<P::value.used.results>>::call(a...);
         else return nth<0>(a...);
       } else return nth<0>(a...);
     } else if constexpr (sizeof...(A) > 0) {
@@ -222,11 +222,11 @@ struct fused {
   /// Writes results to variables or `tensor_ref`s: `f.into(r...)(x...)` writes to `r...` and avoids copies of large
   /// arrays. No result may overlap an argument.
   template <class... R>
-  constexpr loop::writer<F, How, R...> into(R&&... r) const {
+  constexpr fusion::writer<F, How, R...> into(R&&... r) const {
     return {{static_cast<R&&>(r)...}};
   }
   /// Writes results to the elements of a tuple: `f.into(std::tie(a, b))(x...)`.
-  template <loop::tuple_of_targets R>
+  template <fusion::tuple_of_targets R>
   constexpr auto into(R&& r) const {
     return std::apply([this](auto&&... one) { return into(static_cast<decltype(one)>(one)...); }, static_cast<R&&>(r));
   }

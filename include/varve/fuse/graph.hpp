@@ -19,19 +19,19 @@ namespace varve {
 /// A graph planned for running as a whole: see `fuse(graph)`. Copies share the plan.
 class fused_graph {
 public:
-  explicit fused_graph(std::shared_ptr<loop::prepared const> plan) : plan_(std::move(plan)) {}
+  explicit fused_graph(std::shared_ptr<fusion::prepared const> plan) : plan_(std::move(plan)) {}
   /// The dtypes and sizes of the arguments; those of the results are `results()`.
   list<meta> const& arguments() const { return plan_->p.arguments; }
   list<meta> const& results() const { return plan_->p.results; }
   /// The program that the planner made of the graph.
-  loop::block_program const& program() const { return plan_->p; }
+  fusion::block_program const& program() const { return plan_->p; }
   /// Runs on tensors and returns new tensors. The dtype and sizes of each argument are checked first (`dtype_error`,
   /// `shape_error`, with the number of the argument, expected and found). `transform_error` or `autograd_error` is
   /// thrown if a transform or autograd would miss the call. Tensors whose elements are not in row-major order are
   /// copied.
   template <class T = tensor>
   boxed_args operator()(boxed_args const& x) const {
-    return call<T>(x, [&](void const* const* in, void* const* out) { loop::run_prepared<>(*plan_, in, out); });
+    return call<T>(x, [&](void const* const* in, void* const* out) { fusion::run_prepared<>(*plan_, in, out); });
   }
   /// Runs another program for these arguments, `run(arguments, results)` on addresses, after the same checks and copies
   /// as `operator()`.
@@ -44,8 +44,8 @@ public:
     std::vector<dependent<void*, T>> out;
     boxed_args kept, y;
     for (int k = 0; k < x.size(); ++k) {
-      tensor const& t = loop::plain_tensor(x[k]);
-      loop::check_tensor({"argument", k, arguments()[k]}, t);
+      tensor const& t = fusion::plain_tensor(x[k]);
+      fusion::check_tensor({"argument", k, arguments()[k]}, t);
       if (!t.is_contiguous()) kept.push_back(detail::contiguous_copy(t));
       in.push_back((t.is_contiguous() ? t : kept[kept.size() - 1]).raw());
     }
@@ -58,7 +58,7 @@ public:
   }
 
 private:
-  std::shared_ptr<loop::prepared const> plan_;
+  std::shared_ptr<fusion::prepared const> plan_;
 };
 
 /// Plans a graph, made by `make_fx` or `trace`, for running as a whole: `auto run = fuse(make_fx(f)(x)); tensor y =
@@ -73,8 +73,8 @@ private:
 template <class G>
   requires std::is_same_v<G, graph>
 fused_graph fuse(G const& g) {
-  G const better = loop::typed_and_optimized(g);
-  return fused_graph(loop::prepare_tables<>(better));
+  G const better = fusion::typed_and_optimized(g);
+  return fused_graph(fusion::prepare_tables<>(better));
 }
 
 } // namespace varve

@@ -5,7 +5,7 @@
 /// @file
 /// Fused functions of tensors whose specs have symbolic sizes. Each call binds the symbols and checks the sizes once.
 namespace varve {
-namespace loop {
+namespace fusion {
 
 /// The distinct symbols of a list of specs.
 template <class... S>
@@ -106,29 +106,29 @@ constexpr bool accept_plan() {
   if constexpr (traces) return same_plans<compiled<Make>>();
   else return false;
 }
-} // namespace loop
+} // namespace fusion
 
 /// A function compiled as a whole for declared arguments with symbolic sizes: see `fuse<spec<...>...>`.
 template <class F, class... S>
 struct fused_sized_for {
   static_assert(std::is_empty_v<F>,
                 "varve: fuse: the function must capture nothing; pass the values as arguments, or compile(f)");
-  static_assert(loop::symbols_of<S...>{}.count <= loop::max_symbols,
+  static_assert(fusion::symbols_of<S...>{}.count <= fusion::max_symbols,
                 "varve: fuse: the specs have too many symbols; give some of them numbers");
 
-  using make = loop::traced_for_samples<F, S...>;
+  using make = fusion::traced_for_samples<F, S...>;
   /// The program, as a constant. Numbers in it that satisfy `is_run_time` stand for expressions.
-  using program = loop::compiled<make>;
+  using program = fusion::compiled<make>;
 
   /// Returns the bytes of memory that temporaries need for these sizes of the symbols, in the order in which the specs
   /// name them. The sum covers the stack and, for temporaries of symbolic size, scratch memory that each thread keeps.
   template <std::convertible_to<index_t>... N>
   static index_t workspace_bytes(N... sizes) {
-    static_assert(sizeof...(N) == loop::symbols_of<S...>{}.count,
+    static_assert(sizeof...(N) == fusion::symbols_of<S...>{}.count,
                   "varve: fuse: workspace_bytes needs a size for each symbol of the specs");
     index_t const symbols[] = {static_cast<index_t>(sizes)...};
     index_t piece[program::value.pieces + 1];
-    return program::value.workspace + loop::size_values<program>(symbols).lay_out(piece);
+    return program::value.workspace + fusion::size_values<program>(symbols).lay_out(piece);
   }
 
   /// Runs on tensors, numbers for specs of rank 0, static values, and `tensor_ref`s with run-time extents, as
@@ -138,8 +138,8 @@ struct fused_sized_for {
   auto operator()(X const&... x) const {
     static_assert(sizeof...(X) == sizeof...(S), "varve: fuse: the call must have as many arguments as there are specs");
     if constexpr (std::is_empty_v<F> && sizeof...(X) == sizeof...(S) &&
-                  loop::symbols_of<S...>{}.count <= loop::max_symbols) {
-      if constexpr (loop::accept_plan<make>()) {
+                  fusion::symbols_of<S...>{}.count <= fusion::max_symbols) {
+      if constexpr (fusion::accept_plan<make>()) {
         call const c(x...);
         return [&]<std::size_t... K>(std::index_sequence<K...>) {
           auto made = [&](int k) { return tensor::empty(c.result(k).sizes, c.result(k).type); };
@@ -161,20 +161,20 @@ struct fused_sized_for {
   template <class... R>
     requires(std::is_same_v<std::remove_cvref_t<R>, tensor> && ...)
   auto into(R&&... r) const {
-    if constexpr (loop::accept_plan<make>()) {
+    if constexpr (fusion::accept_plan<make>()) {
       static_assert(program::value.used.results == sizeof...(R),
                     "varve: fuse: into(...) needs as many tensors as the function has results");
-      return loop::sized_writer<call, R...>{{static_cast<R&&>(r)...}};
+      return fusion::sized_writer<call, R...>{{static_cast<R&&>(r)...}};
     }
   }
   /// Writes the results to the tensors of a tuple: `f.into(std::tuple{a, b})(x...)`.
-  template <loop::tuple_of_targets R>
+  template <fusion::tuple_of_targets R>
   auto into(R&& r) const {
     return std::apply([this](auto&&... one) { return into(static_cast<decltype(one)>(one)...); }, static_cast<R&&>(r));
   }
 
 private:
-  using call = loop::sized_call<make, program, std::make_integer_sequence<int, sizeof...(S)>, S...>;
+  using call = fusion::sized_call<make, program, std::make_integer_sequence<int, sizeof...(S)>, S...>;
 };
 
 /// Compiles a function for tensors some of whose sizes are only known at the call: `constexpr auto f = fuse<spec<float,
@@ -183,14 +183,14 @@ private:
 /// symbol is 0 or more. While tracing it differs from every number and every other symbol, and it never counts as 1.
 /// Broadcasting along it therefore works only for values whose spec has size 1 there.
 template <auto First, auto... Rest, class F>
-  requires(loop::specs<First, Rest...> && !loop::fixed_specs<First, Rest...>)
+  requires(fusion::specs<First, Rest...> && !fusion::fixed_specs<First, Rest...>)
 constexpr fused_sized_for<F, std::remove_cvref_t<decltype(First)>, std::remove_cvref_t<decltype(Rest)>...>
 fuse(F const&) {
   return {};
 }
 /// Compiles a function for specs that are types: `using row = spec_t<float, 3>; fuse<row>(f)`.
 template <class First, class... Rest, class F>
-  requires(loop::is_spec<First> && (loop::is_spec<Rest> && ...))
+  requires(fusion::is_spec<First> && (fusion::is_spec<Rest> && ...))
 constexpr auto fuse(F const& f) {
   return fuse<First{}, Rest{}...>(f);
 }

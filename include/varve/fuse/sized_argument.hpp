@@ -4,7 +4,7 @@
 
 /// @file
 /// Arguments of fused functions with symbolic sizes. They bind the symbols and are checked against them.
-namespace varve::loop {
+namespace varve::fusion {
 
 /// The sizes of the symbols in one call. The first argument that has a symbol defines its size.
 template <class Names>
@@ -131,4 +131,4 @@ private:
   tensor copy_;
 };
 
-} // namespace varve::loop
+} // namespace varve::fusion

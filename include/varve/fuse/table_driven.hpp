@@ -16,7 +16,7 @@
 /// its kernels. Each node costs the compiler only tracing and planning. At run time a table takes 1.2 to 7 times as
 /// long as emitted loops.
 namespace varve {
-namespace loop {
+namespace fusion {
 
 /// The array sizes of frozen tables.
 struct block_sizes {
@@ -212,12 +212,12 @@ private:
                                    value.functions, value.constants, linked::kernels, linked::folds, linked::callees};
 };
 
-} // namespace loop
+} // namespace fusion
 
 /// The execution of `fuse(f, table_driven)`.
 struct table_driven_t {
   template <class Make>
-  using program = loop::tabulated<Make>;
+  using program = fusion::tabulated<Make>;
 };
 /// A tag that keeps a fused function as a table: `constexpr auto step = fuse(grad(loss), table_driven);`,
 /// `fuse<spec<float, 64>>(f, table_driven)`. The compiler traces, optimizes and plans it, but the loop kernels of

@@ -13,7 +13,7 @@
 /// their interface. For tensors each call checks dtype, sizes and backend. It also checks that no transform or autograd
 /// would miss the call, and that no result overlaps memory that is read.
 namespace varve {
-namespace loop {
+namespace fusion {
 
 template <class S>
 inline constexpr bool is_spec = false;
@@ -228,18 +228,18 @@ private:
     (std::get<K>(out).bump_version(), ...);
   }
 };
-} // namespace loop
+} // namespace fusion
 
 /// A function compiled as a whole for declared arguments: see `fuse<spec<...>...>`.
 template <class F, class How, class... S>
 struct fused_for {
-  static_assert(loop::execution<How>,
+  static_assert(fusion::execution<How>,
                 "varve: fuse: the second argument says how the function is executed: table_driven");
   static_assert(std::is_empty_v<F>,
                 "varve: fuse: the function must capture nothing; pass the values as arguments, or compile(f)");
 
   /// The program, as a constant.
-  using program = loop::program_for<How, F, loop::declared<S>...>;
+  using program = fusion::program_for<How, F, fusion::declared<S>...>;
   /// Bytes of stack that temporaries need.
   static constexpr index_t workspace_bytes = program::value.workspace;
 
@@ -252,8 +252,8 @@ struct fused_for {
   template <class... X>
   auto operator()(X const&... x) const {
     static_assert(sizeof...(X) == sizeof...(S), "varve: fuse: the call must have as many arguments as there are specs");
-    if constexpr (loop::execution<How> && std::is_empty_v<F> && sizeof...(X) == sizeof...(S)) {
-      if constexpr (loop::accept_function<F, loop::declared<S>...>()) return run(x...);
+    if constexpr (fusion::execution<How> && std::is_empty_v<F> && sizeof...(X) == sizeof...(S)) {
+      if constexpr (fusion::accept_function<F, fusion::declared<S>...>()) return run(x...);
       else return nth<0>(x...); // gives the result a type, so that its uses cause no further error messages
     }
   }
@@ -263,14 +263,14 @@ struct fused_for {
   template <class... R>
     requires(std::is_same_v<std::remove_cvref_t<R>, tensor> && ...)
   auto into(R&&... r) const {
-    if constexpr (loop::accept_function<F, loop::declared<S>...>()) {
+    if constexpr (fusion::accept_function<F, fusion::declared<S>...>()) {
       static_assert(program::value.used.results == sizeof...(R),
                     "varve: fuse: into(...) needs as many tensors as the function has results");
-      return loop::tensor_writer<program, std::tuple<S...>, R...>{{static_cast<R&&>(r)...}};
+      return fusion::tensor_writer<program, std::tuple<S...>, R...>{{static_cast<R&&>(r)...}};
     }
   }
   /// Writes the results to the tensors of a tuple: `f.into(std::tuple{a, b})(x...)`.
-  template <loop::tuple_of_targets R>
+  template <fusion::tuple_of_targets R>
   auto into(R&& r) const {
     return std::apply([this](auto&&... one) { return into(static_cast<decltype(one)>(one)...); }, static_cast<R&&>(r));
   }
@@ -278,16 +278,16 @@ struct fused_for {
 private:
   template <class... X>
   static auto run(X const&... x) {
-    loop::checked_arguments<std::make_integer_sequence<int, sizeof...(S)>, S...> const in(x...);
+    fusion::checked_arguments<std::make_integer_sequence<int, sizeof...(S)>, S...> const in(x...);
     return [&]<std::size_t... K>(std::index_sequence<K...>) {
       auto made = [](meta const& m) { return tensor::empty(m.sizes, m.type); };
       if constexpr (sizeof...(K) == 1) {
         tensor r = made(program::value.results[0]);
-        loop::run_checked<program>(in.all, r.raw());
+        fusion::run_checked<program>(in.all, r.raw());
         return r;
       } else {
         tensor r[] = {made(program::value.results[K])...};
-        loop::run_checked<program>(in.all, r[K].raw()...);
+        fusion::run_checked<program>(in.all, r[K].raw()...);
         return std::tuple{static_cast<tensor&&>(r[K])...};
       }
     }(std::make_index_sequence<program::value.used.results>{});
@@ -299,19 +299,19 @@ private:
 /// directly on the memory, without dispatch. It allocates only the results and copies of arguments that are not
 /// contiguous.
 template <auto First, auto... Rest, class F>
-  requires(loop::specs<First, Rest...> && loop::fixed_specs<First, Rest...>)
-constexpr fused_for<F, loop::unrolled, std::remove_cvref_t<decltype(First)>, std::remove_cvref_t<decltype(Rest)>...>
+  requires(fusion::specs<First, Rest...> && fusion::fixed_specs<First, Rest...>)
+constexpr fused_for<F, fusion::unrolled, std::remove_cvref_t<decltype(First)>, std::remove_cvref_t<decltype(Rest)>...>
 fuse(F const&) {
   return {};
 }
 /// Compiles a function for tensors and another way of execution: `fuse<spec<float, 64>>(f, table_driven)`.
 template <auto First, auto... Rest, class F, class How>
-  requires loop::specs<First, Rest...>
+  requires fusion::specs<First, Rest...>
 constexpr auto fuse(F const&, How) {
   static_assert(
-      loop::fixed_specs<First, Rest...>,
+      fusion::fixed_specs<First, Rest...>,
       "varve: fuse: table_driven: the sizes of a spec must be numbers; leave table_driven out for symbolic ones");
-  if constexpr (loop::fixed_specs<First, Rest...>)
+  if constexpr (fusion::fixed_specs<First, Rest...>)
     return fused_for<F, How, std::remove_cvref_t<decltype(First)>, std::remove_cvref_t<decltype(Rest)>...>{};
 }
 

@@ -102,7 +102,8 @@ private:
     extent const a = of(asked.left), b = of(asked.right);
     if (of(asked.unless) == 0) return;
     if (!a.is_number() || !b.is_number()) return varve::check(asked.is, a, b); // a condition of the outer trace
-    if (!holds(asked.is, a.number(), b.number())) loop::refuse_sizes("graph", g.expressions.view(), asked, b.number());
+    if (!holds(asked.is, a.number(), b.number()))
+      fusion::refuse_sizes("graph", g.expressions.view(), asked, b.number());
   }
 };
 template <class T>

@@ -13,7 +13,7 @@
 /// compute with sizes. They receive the graph for the samples again (`at_sample`), and their results are read back
 /// (`on_samples`).
 namespace varve {
-namespace loop {
+namespace fusion {
 namespace detail {
 constexpr bool same_bits(double a, double b) {
   return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b);
@@ -142,28 +142,27 @@ private:
   }
 };
 } // namespace detail
-} // namespace loop
+} // namespace fusion
 
 namespace detail {
 constexpr bool is_symbolic(graph_view const& g) { return g.sizes.expressions > 0; }
 
 /// The symbols of a table, in their order.
-constexpr loop::symbol_names names_of(graph_view const& g) {
-  loop::symbol_names r;
+constexpr fusion::symbol_names names_of(graph_view const& g) {
+  fusion::symbol_names r;
   for (std::size_t k = 0; k < g.sizes.expressions; ++k)
-    if (size_expression const& e = g.expressions[k]; e.op == size_op::symbol && r.count < loop::symbol_names::most)
+    if (size_expression const& e = g.expressions[k]; e.op == size_op::symbol && r.count < fusion::symbol_names::most)
       r.names[r.count++] = e.b.number();
   return r;
 }
 /// The values of the expressions of a graph for a set of samples.
 constexpr size_numbers sampled_sizes(graph_view const& g, int point) {
-  bool few = names_of(g).count <= loop::max_symbols;
+  bool few = names_of(g).count <= fusion::max_symbols;
   for (std::size_t k = 0; k < g.sizes.expressions; ++k) // of a file the numbers of symbols may be any
     if (size_expression const& e = g.expressions[k]; e.op == size_op::symbol)
-      few = few && e.a.number() >= 0 && e.a.number() < loop::max_symbols;
-  if (!few)
-    refuse::argument_is_invalid("graph", "there are samples for six symbolic sizes only");
-  return {g.expressions, g.expressions + g.sizes.expressions, loop::samples[point]};
+      few = few && e.a.number() >= 0 && e.a.number() < fusion::max_symbols;
+  if (!few) refuse::argument_is_invalid("graph", "there are samples for six symbolic sizes only");
+  return {g.expressions, g.expressions + g.sizes.expressions, fusion::samples[point]};
 }
 /// True if some size is computed from symbols by more than sums and products.
 constexpr bool has_quotients(graph_view const& g) {
@@ -180,8 +179,8 @@ constexpr graph at_sample(graph const& g, int point) {
   r.expressions = {}, r.guards = {};
   return r;
 }
-constexpr void refuse_sizes(char const* what, loop::sized_problem p) {
-  using loop::sized_problem;
+constexpr void refuse_sizes(char const* what, fusion::sized_problem p) {
+  using fusion::sized_problem;
   if (p == sized_problem::value)
     refuse::argument_is_invalid(what, "a symbolic size became a number of the function; use mean, or pass the count as "
                                       "an argument");
@@ -200,8 +199,8 @@ constexpr graph on_samples(char const* name, graph const& g, Pass pass) {
   graph const first = at_sample(g, 0), second = at_sample(g, 1); // named, as all graphs are: g++ 12 loses temporaries
   graph a = pass(first, 0);
   graph const b = pass(second, 1);
-  loop::symbol_names const names = names_of(g);
-  loop::size_reader sizes(names.count, names.names);
+  fusion::symbol_names const names = names_of(g);
+  fusion::size_reader sizes(names.count, names.names);
   size_view const old(g.expressions.data());
   if (has_quotients(g)) { // only sizes known before: at the samples (n*m) // (n - 1) equals m + 1
     sizes.only_known = true;
@@ -211,10 +210,10 @@ constexpr graph on_samples(char const* name, graph const& g, Pass pass) {
       sizes.know(x.of(e), y.of(e), sizes.table.imported(old, e));
     }
   }
-  refuse_sizes(name, loop::detail::graph_reader{a, b, sizes}.run());
+  refuse_sizes(name, fusion::detail::graph_reader{a, b, sizes}.run());
   auto const now = [&](extent e) { return a.expressions.imported(old, e); };
   for (size_guard const& asked : g.guards)
-    loop::add_guard(a.guards, {asked.is, now(asked.left), now(asked.right), now(asked.unless)});
+    fusion::add_guard(a.guards, {asked.is, now(asked.left), now(asked.right), now(asked.unless)});
   return a;
 }
 } // namespace detail

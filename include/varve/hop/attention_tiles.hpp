@@ -31,7 +31,7 @@ namespace varve::detail {
 template <class Of = tensor>
 struct tile_program {
   dependent<graph, Of> traced{};
-  dependent<std::shared_ptr<loop::prepared const>, Of> plan{};
+  dependent<std::shared_ptr<fusion::prepared const>, Of> plan{};
   boxed_args captured{}; // follow the arguments, row-major
   bool by_batch_or_head = false;
 
@@ -43,7 +43,7 @@ struct tile_program {
     std::size_t n = 0;
     for (void const* p : own) in[n++] = p;
     for (auto const& t : captured) in[n++] = t.raw();
-    loop::run_prepared<std::conditional_t<std::is_void_v<T>, T, void>>(*plan, in, &out);
+    fusion::run_prepared<std::conditional_t<std::is_void_v<T>, T, void>>(*plan, in, &out);
   }
   boxed_args arguments(boxed_args own) const {
     for (auto const& c : captured) own.push_back(c);
@@ -54,7 +54,7 @@ struct tile_program {
 bool is_tile_function(graph const& g);
 /// Returns the plan of a graph. The plans used last are cached.
 template <class G> // a template, so that nothing is compiled where there is no attention
-std::shared_ptr<loop::prepared const> plan_of_tile(G const& g);
+std::shared_ptr<fusion::prepared const> plan_of_tile(G const& g);
 /// The positions of the tile that begins at a given row and column. Positions outside of the matrix are replaced by the
 /// last valid ones.
 struct tile_positions {
@@ -199,7 +199,7 @@ private:
   // of all tiles, if the mask is the same for all heads
   std::vector<dependent<kernel::attention_span, T>> const& known_;
   index_t queries_, keys_;
-  loop::scratch_block memory_;
+  fusion::scratch_block memory_;
 
   /// Evaluates the mask on a tile of m rows and n columns.
   kernel::attention_span seen(index_t m, index_t n) {
@@ -256,7 +256,7 @@ struct attention_operands {
     constexpr index_t M = kernel::attention_rows;
     auto const known = spans(f);
     index_t const blocks = (L + M - 1) / M; // of rows, in one head
-    loop::share(B * Hq * blocks, 1, B * Hq * L * S, [&](index_t first, index_t last) {
+    fusion::share(B * Hq * blocks, 1, B * Hq * L * S, [&](index_t first, index_t last) {
       head_tiles<T> tiles(f, nullptr, known, L, S);
       while (first < last) {
         index_t const k = first / blocks, b = k / Hq, h = k % Hq, end = (std::min)(last, (k + 1) * blocks);
@@ -273,7 +273,7 @@ struct attention_operands {
     auto const known = spans(f);
     bool const apart = size(k, 0) == B && size(v, 0) == B; // else batch elements add to the same keys or values
     index_t const batches = apart ? 1 : B, heads = Hq / H; // processed by one part
-    loop::share(apart ? B * H : H, 1, B * Hq * L * S, [&](index_t first, index_t last) {
+    fusion::share(apart ? B * H : H, 1, B * Hq * L * S, [&](index_t first, index_t last) {
       head_tiles<T> tiles(f, pull, known, L, S);
       for (; first < last; ++first)
         for (index_t c = 0; c < batches; ++c)
@@ -460,10 +460,10 @@ VARVE_COLD VARVE_LIBRARY bool is_tile_function(graph const& g) {
   return true;
 }
 template <class G>
-VARVE_COLD std::shared_ptr<loop::prepared const> plan_of_tile(G const& g) {
+VARVE_COLD std::shared_ptr<fusion::prepared const> plan_of_tile(G const& g) {
   struct kept {
     G of;
-    std::shared_ptr<loop::prepared const> plan;
+    std::shared_ptr<fusion::prepared const> plan;
   };
   static std::vector<kept> all; // most recently used first
   static spin_lock lock;
@@ -476,7 +476,7 @@ VARVE_COLD std::shared_ptr<loop::prepared const> plan_of_tile(G const& g) {
         return all.front().plan;
       }
   }
-  auto plan = loop::prepare_tables<>(loop::typed_and_optimized(g));
+  auto plan = fusion::prepare_tables<>(fusion::typed_and_optimized(g));
   spin_lock::held const on(lock);
   all.insert(all.begin(), {g, plan});
   if (all.size() > most) all.pop_back();

@@ -186,9 +186,9 @@ void attend(attention_head<T> const& h, index_t from, index_t to, T scale, Tiles
   constexpr index_t M = work::M, N = work::N, W = work::W;
   work const w(h);
   index_t const keys = w.whole_keys() * h.features, values = h.keys * w.wide_v;
-  varve::loop::scratch_block const memory(static_cast<std::size_t>(work::bytes(keys) + work::bytes(values) +
-                                                                   work::bytes(M * (w.wide_e + N + w.wide_v + 2))) +
-                                          256);
+  varve::fusion::scratch_block const memory(static_cast<std::size_t>(work::bytes(keys) + work::bytes(values) +
+                                                                     work::bytes(M * (w.wide_e + N + w.wide_v + 2))) +
+                                            256);
   detail::work_memory at{memory.data()};
   T *const k = at.take<T>(keys), *const v = at.take<T>(values), *const q = at.take<T>(M * w.wide_e),
            *const raw = at.take<T>(M * N), *const sum = at.take<T>(M * w.wide_v), *const state = at.take<T>(2 * M);
@@ -237,10 +237,10 @@ void attend_backward(attention_head<T> const& h, T scale, Tiles& tiles, attentio
   constexpr index_t M = work::M, N = work::N, W = work::W;
   work const w(h);
   index_t const keys = w.whole_keys() * h.features, rows = h.keys * w.wide_e, values = w.whole_keys() * h.values;
-  varve::loop::scratch_block const memory(static_cast<std::size_t>(work::bytes(keys) + work::bytes(rows) +
-                                                                   work::bytes(values) + 2 * work::bytes(M * w.wide_e) +
-                                                                   work::bytes(M * w.wide_v) + 3 * work::bytes(M * N)) +
-                                          256);
+  varve::fusion::scratch_block const memory(
+      static_cast<std::size_t>(work::bytes(keys) + work::bytes(rows) + work::bytes(values) +
+                               2 * work::bytes(M * w.wide_e) + work::bytes(M * w.wide_v) + 3 * work::bytes(M * N)) +
+      256);
   detail::work_memory at{memory.data()};
   T *const k = at.take<T>(keys), *const key_rows = at.take<T>(rows), *const v = at.take<T>(values),
            *const q = at.take<T>(M * w.wide_e), *const dq = at.take<T>(M * w.wide_e),

@@ -247,12 +247,13 @@ VARVE_NOINLINE void convolve(dtype type, convolution_sizes const& s, void const*
       index_t const field = s.groups * s.field_channels * s.field_size(),
                     places = s.groups * s.place_channels * s.places(), of_input = s.transposed ? places : field,
                     of_output = s.transposed ? field : places;
-      varve::loop::share(s.batch, 1, s.batch * places * s.field_channels * s.taps() / 8, [&](index_t from, index_t to) {
-        convolution_sizes some = s;
-        some.batch = to - from;
-        kernel::convolve<T>(some, static_cast<T const*>(input) + from * of_input, static_cast<T const*>(weight),
-                            static_cast<T*>(output) + from * of_output);
-      });
+      varve::fusion::share(
+          s.batch, 1, s.batch * places * s.field_channels * s.taps() / 8, [&](index_t from, index_t to) {
+            convolution_sizes some = s;
+            some.batch = to - from;
+            kernel::convolve<T>(some, static_cast<T const*>(input) + from * of_input, static_cast<T const*>(weight),
+                                static_cast<T*>(output) + from * of_output);
+          });
     }
   });
 }

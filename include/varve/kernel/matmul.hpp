@@ -146,7 +146,7 @@ VARVE_NOINLINE void multiply_vector(index_t m, index_t k, matrix<T const> a, T c
 template <class T>
 VARVE_INLINE void share_vector(index_t m, index_t k, matrix<T const> a, T const* x, index_t x_step, T* y,
                                index_t y_step, bool accumulate) {
-  varve::loop::share(m, 4 * static_cast<index_t>(lanes<T>), m * k / 2, [&](index_t from, index_t to) {
+  varve::fusion::share(m, 4 * static_cast<index_t>(lanes<T>), m * k / 2, [&](index_t from, index_t to) {
     detail::multiply_vector<T>(to - from, k, a.at(from, 0), x, x_step, y + from * y_step, y_step, accumulate);
   });
 }
@@ -299,7 +299,7 @@ void matmul(index_t m, index_t n, index_t k, matrix<T const> a, matrix<T const> 
       return kernel::matmul<T>(n, m, k, b.transposed(), a.transposed(), c.transposed(), accumulate);
     if (k == 1 && b.col == 1) return detail::multiply_outer<T>(m, n, a, b.data, c, accumulate);
     index_t const work = m * n * k / 8; // a multiplication costs less than an element of other loops
-    varve::loop::share(m, detail::block_rows, work, [&](index_t from, index_t to) {
+    varve::fusion::share(m, detail::block_rows, work, [&](index_t from, index_t to) {
       detail::multiply_blocked<T>(to - from, n, k, a.at(from, 0), b, c.at(from, 0), accumulate);
     });
   }
@@ -319,7 +319,7 @@ VARVE_NOINLINE void matmul(dtype type, index_t count, index_t const* apart, inde
                             {static_cast<T const*>(b.data) + i * apart[1], b.row, b.col},
                             {static_cast<T*>(c.data) + i * apart[2], c.row, c.col});
       };
-      if (count > 1) varve::loop::share(count, 1, count * m * n * k / 8, several);
+      if (count > 1) varve::fusion::share(count, 1, count * m * n * k / 8, several);
       else several(0, count);
     }
   });

@@ -415,7 +415,7 @@ VARVE_NOINLINE inline void pointwise_in_parts(dims const& sizes, operand out, op
   int d = 0;
   while (d + 1 < sizes.n && sizes.numbers()[d] == 1) ++d;
   index_t const n = numel(varve::detail::as_numbers(sizes));
-  varve::loop::share(sizes.n ? sizes.numbers()[d] : 1, 1, n, [&](index_t from, index_t to) {
+  varve::fusion::share(sizes.n ? sizes.numbers()[d] : 1, 1, n, [&](index_t from, index_t to) {
     dims part = sizes;
     part[d] = to - from;
     operand to_out = out, moved[max_operands];
@@ -430,9 +430,9 @@ VARVE_NOINLINE inline void pointwise_in_parts(dims const& sizes, operand out, op
 /// Runs a kernel over contiguous memory, in threads if it is large. `bytes` holds the item size of each operand, the
 /// result first.
 VARVE_INLINE void pointwise_flat(index_t n, void* out, void const* const* in, int const* bytes, int count, loop f) {
-  if constexpr (varve::loop::threaded)
-    if (n >= varve::loop::shared_points) [[unlikely]]
-      return varve::loop::share(n, 64, n, [&](index_t from, index_t to) {
+  if constexpr (varve::fusion::threaded)
+    if (n >= varve::fusion::shared_points) [[unlikely]]
+      return varve::fusion::share(n, 64, n, [&](index_t from, index_t to) {
         void const* p[max_operands];
         for (int k = 0; k < count; ++k) p[k] = static_cast<char const*>(in[k]) + from * bytes[k + 1];
         f(static_cast<std::size_t>(to - from), static_cast<char*>(out) + from * bytes[0], p);
@@ -458,8 +458,8 @@ VARVE_NOINLINE inline void pointwise(dims const& sizes, operand out, operand con
     for (int k = 0; k < count; ++k) p[k] = in[k].data, bytes[k + 1] = in[k].itemsize;
     return detail::pointwise_flat(n, out.data, p, bytes, count, f);
   }
-  if constexpr (varve::loop::threaded)
-    if (n >= varve::loop::shared_points && varve::loop::most_threads() > 1)
+  if constexpr (varve::fusion::threaded)
+    if (n >= varve::fusion::shared_points && varve::fusion::most_threads() > 1)
       return detail::pointwise_in_parts(sizes, out, in, count, f, beside);
   detail::pointwise_strided(sizes, out, in, count, f, beside);
 }

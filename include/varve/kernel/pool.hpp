@@ -72,7 +72,7 @@ void for_rows_of_windows(pool_windows const& w, index_t i, index_t j, F const& r
 /// Computes the sum of the elements of each window of `lead` images, in threads.
 template <class T>
 void sum_pool(index_t lead, pool_windows const& w, T const* x, T* sums) {
-  varve::loop::share(lead * w.out[0], 1, lead * w.count() * w.size[0] * w.size[1], [&](index_t from, index_t to) {
+  varve::fusion::share(lead * w.out[0], 1, lead * w.count() * w.size[0] * w.size[1], [&](index_t from, index_t to) {
     for (; from < to; ++from)
       for (index_t j = 0; j < w.out[1]; ++j) {
         T* const y = sums + (from * w.out[1] + j) * w.out[2];

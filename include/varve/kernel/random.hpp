@@ -138,7 +138,7 @@ constexpr std::uint64_t fill_by_blocks(index_t n, T* out, std::uint64_t offset, 
     for (; i < end; i += PerBlock)
       one(offset + static_cast<std::uint64_t>(i / PerBlock), end - i < PerBlock ? end - i : PerBlock, out + i);
   };
-  varve::loop::share(n, unit, Cost * n, from_to);
+  varve::fusion::share(n, unit, Cost * n, from_to);
   return static_cast<std::uint64_t>((n + PerBlock - 1) / PerBlock);
 }
 /// True if floating-point numbers of this type are computed from many blocks at once.

@@ -9,7 +9,7 @@
 
 /// @file
 /// Loads of records, that is of arrays whose elements are short rows.
-namespace varve::loop {
+namespace varve::fusion {
 
 /// Number of adjacent fields that `load_fields` reads from each record: 16 bytes.
 template <class T>
@@ -83,4 +83,4 @@ VARVE_INLINE void load_fields(T const* p, index_t stride, kernel::batch<T>* out)
   }
 }
 
-} // namespace varve::loop
+} // namespace varve::fusion

@@ -115,10 +115,10 @@ namespace detail {
 /// Reduces all elements of contiguous memory in fixed parts, whose number does not depend on the threads. The results
 /// of the parts are combined in order.
 VARVE_NOINLINE inline void reduce_whole(reducer const& r, index_t n, operand in, void* out) {
-  varve::loop::loop_parts const parts(n, 64, n);
-  alignas(8) char partial[varve::loop::loop_parts::most * 8];
+  varve::fusion::loop_parts const parts(n, 64, n);
+  alignas(8) char partial[varve::fusion::loop_parts::most * 8];
   r.clear(parts.count, partial);
-  varve::loop::for_each_part(parts.count, [&](int k) {
+  varve::fusion::for_each_part(parts.count, [&](int k) {
     r.row(parts.begin(k + 1) - parts.begin(k), static_cast<char*>(in.data) + parts.begin(k) * in.itemsize,
           partial + k * r.itemsize);
   });
@@ -128,18 +128,18 @@ VARVE_NOINLINE inline void reduce_whole(reducer const& r, index_t n, operand in,
 /// Computes a reduction in threads. They share the results along the first kept axis with several elements, each of
 /// which is computed as by one thread. A reduction of all elements of contiguous memory is split into parts instead.
 VARVE_NOINLINE inline void run_reduction(reducer const& r, dims const& sizes, operand in, unsigned axes, void* out) {
-  if constexpr (varve::loop::threaded) {
+  if constexpr (varve::fusion::threaded) {
     index_t const n = numel(varve::detail::as_numbers(sizes));
-    if (n >= 4 * varve::loop::shared_points && r.itemsize == in.itemsize && r.is_of_own_type &&
+    if (n >= 4 * varve::fusion::shared_points && r.itemsize == in.itemsize && r.is_of_own_type &&
         (axes + 1) >> sizes.n == 1u && detail::is_contiguous(sizes, in.strides))
       return reduce_whole(r, n, in, out);
     int d = 0;
     while (d < sizes.n && ((axes >> d & 1u) != 0 || sizes.numbers()[d] == 1)) ++d;
-    if (n >= varve::loop::shared_points && d < sizes.n) {
+    if (n >= varve::fusion::shared_points && d < sizes.n) {
       index_t row = 1; // number of results in one step along the axis
       for (int k = d + 1; k < sizes.n; ++k)
         if ((axes >> k & 1u) == 0) row *= sizes.numbers()[k];
-      return varve::loop::share(sizes.numbers()[d], row >= 64 ? 1 : 64, n, [&](index_t from, index_t to) {
+      return varve::fusion::share(sizes.numbers()[d], row >= 64 ? 1 : 64, n, [&](index_t from, index_t to) {
         dims part = sizes;
         part[d] = to - from;
         operand const moved(static_cast<char*>(in.data) + from * in.strides[d] * in.itemsize, in.strides, in.itemsize);

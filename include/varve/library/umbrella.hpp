@@ -25,9 +25,9 @@
 #if VARVE_DEFINES_FUNCTIONS()
 namespace varve {
 namespace detail {
-template <std::size_t RegisterBytes, loop::threads Threads>
+template <std::size_t RegisterBytes, fusion::threads Threads>
 void compiled_library_for_registers_of() {}
-template void compiled_library_for_registers_of<sizeof(kernel::batch<float>), loop::threads_of_this_build>();
+template void compiled_library_for_registers_of<sizeof(kernel::batch<float>), fusion::threads_of_this_build>();
 
 template struct interpreter_layer<grad_interpreter<dynamic_level>>;
 template struct interpreter_layer<jvp_interpreter<dynamic_level>>;
@@ -40,7 +40,7 @@ template tensor call_stack<dispatch_key::function_mode>(void*, boxed_op const&, 
 template void require_grad<bool>(tensor const&, bool);
 template higher_order_operator& custom_function_operator<void>();
 template boxed_args call_custom<void>(custom_function_ptr const&, boxed_args const&);
-template std::shared_ptr<loop::prepared const> plan_of_tile<graph>(graph const&);
+template std::shared_ptr<fusion::prepared const> plan_of_tile<graph>(graph const&);
 template struct checkpoint_region<tensor>;
 template std::shared_ptr<checkpoint_region<tensor>> begin_checkpoint<tensor>(bool);
 template higher_order_operator& cond_operator<void>();
@@ -59,11 +59,11 @@ template std::vector<tensor> grad<tensor>(std::vector<target> const&, std::vecto
 template void tensor::backward<tensor>(tensor const&, bool, bool) const;
 template boxed_args interpret<tensor>(graph const&, boxed_args const&);
 template boxed_args higher_order_operator::redispatch<void>(boxed_hop const&, dispatch_key_set, boxed_args const&);
-namespace loop {
+namespace fusion {
 template std::shared_ptr<prepared const> prepare_tables<tensor_kernels>(graph const&);
 template graph typed_and_optimized<graph>(graph const&);
 template void run_prepared<void>(prepared const&, void const* const*, void* const*);
-} // namespace loop
+} // namespace fusion
 template void dynamic_level::record_done<tensor>(layer&, boxed_op const&, tensor&, tensor const* const*,
                                                  tensor const* const*, int);
 } // namespace varve

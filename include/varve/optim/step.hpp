@@ -73,7 +73,7 @@ void one_pass(F const& rule, T const (&x)[N], std::array<T, N - 1>& made) {
   for (T& t : made) t = T::empty(x[0].sizes(), x[0].dtype());
   varve::detail::on_floats(x[0].dtype(), [&]<class E>() {
     index_t const elements = x[0].numel();
-    loop::share(elements, 64, elements, [&](index_t from, index_t to) {
+    fusion::share(elements, 64, elements, [&](index_t from, index_t to) {
       E const* in[N];
       E* out[N - 1];
       for (std::size_t k = 0; k < N; ++k) in[k] = static_cast<E const*>(x[k].raw()) + from;

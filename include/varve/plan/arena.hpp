@@ -2,7 +2,7 @@
 #pragma once
 #include <varve/plan/program.hpp>
 
-namespace varve::loop {
+namespace varve::fusion {
 
 /// The stages during which a buffer contains something, and its place in the arena.
 struct life {
@@ -128,4 +128,4 @@ constexpr void place_in_arena(program& p, list<int> const& when = {}) {
   }
 }
 
-} // namespace varve::loop
+} // namespace varve::fusion

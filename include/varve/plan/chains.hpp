@@ -2,7 +2,7 @@
 #pragma once
 #include <varve/plan/tables.hpp>
 
-namespace varve::loop {
+namespace varve::fusion {
 
 /// A maker of chains from calls of a block. In a chain each call finds the result of the previous one in registers. For
 /// this, calls that do not depend on one another may change places. Linear in the steps.
@@ -147,4 +147,4 @@ private:
   }
 };
 
-} // namespace varve::loop
+} // namespace varve::fusion

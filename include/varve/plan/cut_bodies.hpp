@@ -15,7 +15,7 @@
 /// `emit/stages.hpp` those of stages. More than 64 stages become functions of 16. More than 128 sinks (32 in a body
 /// with blocks) become functions of 32, or one loop over a table if they are alike. The steps that such a body computes
 /// before its innermost loop become functions of 64 steps, too. `bench/growth` measures the compile time per node.
-namespace varve::loop {
+namespace varve::fusion {
 
 /// Steps of a block, and of a body that stays whole, which is far more than usual programs have. An operator whose
 /// kernel has many operations counts as `long_step` steps.
@@ -166,4 +166,4 @@ constexpr void cut_long_bodies(program& p) {
     else detail::call_many_apart(p, b);
 }
 
-} // namespace varve::loop
+} // namespace varve::fusion

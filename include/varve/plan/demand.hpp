@@ -2,7 +2,7 @@
 #pragma once
 #include <varve/plan/loop_form.hpp>
 
-namespace varve::loop {
+namespace varve::fusion {
 
 /// A node that a loop computes, or a copy of its value.
 struct member {
@@ -116,4 +116,4 @@ constexpr void seed(unfolding& u, role_table const& roles, list<int> const& buff
   }
 }
 
-} // namespace varve::loop
+} // namespace varve::fusion

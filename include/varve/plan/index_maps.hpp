@@ -4,7 +4,7 @@
 
 /// @file
 /// Index maps: for each axis of a value, which index a point of an iteration space reads.
-namespace varve::loop {
+namespace varve::fusion {
 
 /// The index in one axis of a value: `offset + coef * i[dim]`, or just `offset` if `dim` is -1.
 struct axis_index {
@@ -37,4 +37,4 @@ constexpr void identity_map(dims const& s, axis_index* m) {
   }
 }
 
-} // namespace varve::loop
+} // namespace varve::fusion

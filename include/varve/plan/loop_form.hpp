@@ -6,7 +6,7 @@
 
 /// @file
 /// The results that the members of a loop store, and the costs by which a loop nest chooses its form.
-namespace varve::loop {
+namespace varve::fusion {
 
 /// A result of a loop over the iteration space; `at` is its affine address in the buffer.
 struct root {
@@ -119,4 +119,4 @@ constexpr void fill(program& p, int buffer, sink_kind kind) {
   p.stages.push_back(s);
 }
 
-} // namespace varve::loop
+} // namespace varve::fusion

@@ -5,7 +5,7 @@
 /// @file
 /// The loops of a nest. The addresses of instances and roots over the iteration space determine the loops, their order,
 /// and the loop that runs in SIMD registers.
-namespace varve::loop {
+namespace varve::fusion {
 
 /// The loops that compute `roots` over `u.range`.
 class nest_loops {
@@ -153,4 +153,4 @@ private:
   }
 };
 
-} // namespace varve::loop
+} // namespace varve::fusion

@@ -5,7 +5,7 @@
 
 /// @file
 /// Lowering: turns the instances of an unfolding into the steps of one loop nest.
-namespace varve::loop {
+namespace varve::fusion {
 
 /// The writer of a loop nest into a program: its steps, in the order of the nodes, and its sinks.
 class nest_writer : nest_loops {
@@ -298,4 +298,4 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
   nest.write();
 }
 
-} // namespace varve::loop
+} // namespace varve::fusion

@@ -6,7 +6,7 @@
 /// Interleaves steps that depend on each other with steps that do not. Processors look ahead themselves, but only by
 /// some hundred instructions. If a long body consists of chains written one after the other, they wait. `schedule`
 /// calls this for bodies whose longest chain takes a large part of their time.
-namespace varve::loop::detail {
+namespace varve::fusion::detail {
 
 /// A pass that moves steps of an ordered body forward into the time in which the steps before them would wait. Times
 /// are half cycles: two steps begin in each cycle, or one memory access by a sink.
@@ -141,4 +141,4 @@ private:
   list<int> next{}, when{};
 };
 
-} // namespace varve::loop::detail
+} // namespace varve::fusion::detail

@@ -7,7 +7,7 @@
 
 /// @file
 /// Planning: which values are stored, which loops compute them, and in which order.
-namespace varve::loop {
+namespace varve::fusion {
 
 /// The planner of a graph (region 0). Work is bounded by the number of loops times the number of nodes.
 class planner {
@@ -332,4 +332,4 @@ constexpr program plan(graph const& g, bool samples = false) {
   return planner(g).run(samples);
 }
 
-} // namespace varve::loop
+} // namespace varve::fusion

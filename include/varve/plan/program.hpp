@@ -8,7 +8,7 @@
 /// The result of planning a graph: a list of stages (loops and calls) over typed buffers, all of it data. `planner.hpp`
 /// produces it; `emit/` turns it into machine code. The small structures have no default values, so that an array of
 /// zeros costs no compile time, however large it is. Each has a constant `blank_...` instead.
-namespace varve::loop {
+namespace varve::fusion {
 
 /// Where a buffer is stored. Buffers of run-time size are in scratch memory (`core/scratch_memory.hpp`).
 enum class place : unsigned char { argument, result, arena, constant, scratch };
@@ -242,4 +242,4 @@ private:
   }
 };
 
-} // namespace varve::loop
+} // namespace varve::fusion

@@ -2,7 +2,7 @@
 #pragma once
 #include <varve/plan/unfolding.hpp>
 
-namespace varve::loop {
+namespace varve::fusion {
 
 /// How a node is executed: computed where it is used, reduced over a loop, or by a call of its own.
 enum class role : unsigned char { source, inlined, reduction, product, call };
@@ -147,4 +147,4 @@ private:
   }
 };
 
-} // namespace varve::loop
+} // namespace varve::fusion

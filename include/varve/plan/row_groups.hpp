@@ -12,7 +12,7 @@
 /// A turn covers a few rows. Softmax becomes one stage, and the memory between its nests has room for those rows only,
 /// not for the whole array. The value of a row is an operand of one element. Values that several nests compute are kept
 /// once (`row_sharing.hpp`).
-namespace varve::loop {
+namespace varve::fusion {
 
 /// True if the rounds of the outermost loop add to the same elements.
 constexpr bool folds_rows(program const& p, body const& b) {
@@ -252,4 +252,4 @@ private:
   }
 };
 
-} // namespace varve::loop
+} // namespace varve::fusion

@@ -5,7 +5,7 @@
 #include <bit>
 #include <cstdint>
 
-namespace varve::loop {
+namespace varve::fusion {
 
 /// A buffer with separate rows of `stride` elements each.
 struct row_buffer {
@@ -167,4 +167,4 @@ private:
   }
 };
 
-} // namespace varve::loop
+} // namespace varve::fusion

@@ -10,7 +10,7 @@
 /// than a processor's look-ahead. Its longest chain of dependent steps must also take more than half the time in which
 /// all can begin. Short bodies run for two vectors step by step, so that one vector has work while the other waits. So
 /// do long ones with more accumulators than registers, which are then loaded and stored once for both vectors.
-namespace varve::loop {
+namespace varve::fusion {
 
 /// Registers for values, excluding those that operators of many instructions need themselves.
 inline constexpr int registers = sizeof(kernel::batch<float>) == 64 ? 24 : 14;
@@ -206,4 +206,4 @@ constexpr void schedule(program& p, int room = registers) {
   for (body& b : p.bodies) b.paired = b.paired || gains_by_pairs(p, b);
 }
 
-} // namespace varve::loop
+} // namespace varve::fusion

@@ -12,7 +12,7 @@
 /// run-time bounds run as whole vectors; the last vector overlaps the one before, or is masked if there are fewer
 /// elements than lanes. Everything static stays a constant. Temporaries of symbolic size are pieces of one block of the
 /// thread's scratch memory. Programs of static sizes share all of this code and contain none of it.
-namespace varve::loop {
+namespace varve::fusion {
 
 namespace detail {
 /// A reader that turns the numbers of `p` that differ from those of `q` into expressions.
@@ -185,4 +185,4 @@ private:
   }
 };
 
-} // namespace varve::loop
+} // namespace varve::fusion

@@ -3,7 +3,7 @@
 #include <varve/plan/chains.hpp>
 #include <varve/plan/tables.hpp>
 
-namespace varve::loop {
+namespace varve::fusion {
 
 /// An operator as a kernel over blocks. Operands are converted to `computes`; the result has the dtype `gives`.
 struct block_operation {
@@ -459,4 +459,4 @@ private:
   }
 };
 
-} // namespace varve::loop
+} // namespace varve::fusion

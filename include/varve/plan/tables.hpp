@@ -15,7 +15,7 @@
 /// consists of lists while it is made and of arrays in the executable afterwards; the runner uses a `block_view` of
 /// either. `kernel_key`s name the kernels, and linking turns the names into pointers. At run time they are looked up
 /// (`fuse/graph.hpp`); at compile time each named kernel is instantiated once (`fuse/table_driven.hpp`).
-namespace varve::loop {
+namespace varve::fusion {
 
 /// How the addresses of an access advance through one block.
 struct block_access {
@@ -220,4 +220,4 @@ struct block_view {
   block_callee const* callees;
 };
 
-} // namespace varve::loop
+} // namespace varve::fusion

@@ -8,7 +8,7 @@
 #include <array>
 #include <bit>
 
-namespace varve::loop {
+namespace varve::fusion {
 
 /// A planner of a graph and its functions as tables.
 template <class Kernels>
@@ -91,7 +91,7 @@ private:
   }
   /// Plans region 0 of `g` as function `number`, followed by the functions that it calls.
   constexpr void function(graph const& g, int number) {
-    program p = loop::plan(g);
+    program p = fusion::plan(g);
     list<row_group> const groups = row_planner<dependent<void, Kernels>>(p).run();
     if (number == 0) r.results = p.results;
     block_function f{static_cast<int>(r.buffers.size()),
@@ -166,4 +166,4 @@ constexpr block_program plan_blocks(graph const& g) {
   return block_graph_planner<Kernels>::plan(g);
 }
 
-} // namespace varve::loop
+} // namespace varve::fusion

@@ -13,7 +13,7 @@
 /// per part and combined in the order of the parts, so that results do not depend on the number of threads. Loops whose
 /// steps add to the same elements of an array (sums of columns) stay on one thread, as do products of matrices and
 /// calls. Blocks of run-time programs are shared in the same way, with scratch memory for each thread.
-namespace varve::loop {
+namespace varve::fusion {
 
 /// True if parts of the outermost loop of a body may run at the same time: each of its steps writes its own elements,
 /// or all add to numbers in registers.
@@ -28,4 +28,4 @@ constexpr bool can_share(body const& b) {
   return points >= shared_points;
 }
 
-} // namespace varve::loop
+} // namespace varve::fusion

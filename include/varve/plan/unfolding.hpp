@@ -8,7 +8,7 @@
 /// Unfolding: finds which values, at which indices, one point of an iteration space needs. Views become index maps.
 /// `slice_backward` and `cat` are resolved by splitting the space into boxes, in each of which they are a plain shift
 /// or zero.
-namespace varve::loop {
+namespace varve::fusion {
 
 /// One node at one index map.
 struct instance {
@@ -316,4 +316,4 @@ constexpr void unfolding::broadcast_operands(int i, node const& nd, axis_index c
   }
 }
 
-} // namespace varve::loop
+} // namespace varve::fusion

@@ -49,7 +49,7 @@ tensor map_rows(index_t n, tensor const& x, X const&... more) {
     [&]<std::size_t... K>(std::index_sequence<K...>) {
       T const* const in[] = {floats_of<T>(all[K])...};
       T* const out = static_cast<T*>(r.raw());
-      loop::share(numel(x.sizes()).bits / n, 1, numel(x.sizes()).bits, [&](index_t from, index_t to) {
+      fusion::share(numel(x.sizes()).bits / n, 1, numel(x.sizes()).bits, [&](index_t from, index_t to) {
         Kernel::template run<T>(to - from, n, (in[K] + from * n)..., out + from * n);
       });
     }(std::make_index_sequence<1 + sizeof...(X)>{});

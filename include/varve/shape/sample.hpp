@@ -10,7 +10,7 @@
 ///
 /// An expression consists of constants, products, and sums of the form `c + n * (...)` and `c + a n + b m`. `mean` and
 /// sums of constants divide and multiply by a node `sym_numel`.
-namespace varve::loop {
+namespace varve::fusion {
 
 /// The maximum number of symbols of one function.
 inline constexpr int max_symbols = 6;
@@ -193,4 +193,4 @@ private:
       (std::string("varve: ") + what + ": what the function does along a symbolic axis needs " + needs).c_str());
 }
 
-} // namespace varve::loop
+} // namespace varve::fusion

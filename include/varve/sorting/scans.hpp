@@ -34,11 +34,11 @@ constexpr void for_each_line(dims const& sizes, int axis, index_t cost, F&& f, s
   dims first = sizes;
   if (numel(sizes) == 0) return;
   first[axis] = 1;
-  if constexpr (loop::threaded) {
+  if constexpr (fusion::threaded) {
     int longest = 0;
     for (int k = 1; k < first.n; ++k)
       if (first[k].bits > first[longest].bits) longest = k;
-    return loop::share(first[longest].bits, 1, cost * numel(sizes).bits, [&](index_t from, index_t to) {
+    return fusion::share(first[longest].bits, 1, cost * numel(sizes).bits, [&](index_t from, index_t to) {
       std::decay_t<F> own = f;
       dims part = first;
       part[longest] = to - from;

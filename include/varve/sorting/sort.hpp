@@ -34,7 +34,7 @@ template <class E, class Before>
 constexpr E* merge_sorted(E* from, E* to, index_t n, Before const& before) {
   constexpr index_t run = 16;
   auto const each_of_length = [n](index_t length, auto const& f) { // calls f(begin, end); a thread has adjacent runs
-    loop::share((n + length - 1) / length, 1, 4 * n, [&](index_t first, index_t last) {
+    fusion::share((n + length - 1) / length, 1, 4 * n, [&](index_t first, index_t last) {
       for (; first < last; ++first) f(first * length, (first + 1) * length < n ? (first + 1) * length : n);
     });
   };

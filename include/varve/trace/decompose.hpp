@@ -212,7 +212,7 @@ constexpr graph decomposed(graph const& g, decomposition_list<D...> const& table
     return d.run(pure);
   };
   if (!is_symbolic(g)) return run(g, 0);
-  return on_samples("decompose", g, [&](graph const& of, int point) { return run(of, loop::least_sample(point)); });
+  return on_samples("decompose", g, [&](graph const& of, int point) { return run(of, fusion::least_sample(point)); });
 }
 } // namespace detail
 

@@ -112,7 +112,7 @@ constexpr graph_builder* trace_of_all(X const&... x) {
 template <class V>
 constexpr bool is_sample_of(V const& v, index_t size) {
   graph_builder const* const b = trace_of(v);
-  return b && b->least_sample() > 0 && loop::is_sample(size);
+  return b && b->least_sample() > 0 && fusion::is_sample(size);
 }
 
 /// Returns a value as a value of the trace. An array whose elements are equal stays a constant, with which operators on

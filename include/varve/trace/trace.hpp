@@ -50,9 +50,9 @@ constexpr graph trace_graph_into(graph_builder& b, F const& f, M const&... m) {
 }
 /// Traces a function for one set of samples of the symbolic sizes.
 template <class F, class... M>
-constexpr graph trace_sample(F const& f, loop::symbol_names const& names, int point, M const&... m) {
+constexpr graph trace_sample(F const& f, fusion::symbol_names const& names, int point, M const&... m) {
   graph_builder b;
-  b.sizes_are_samples(loop::least_sample(point));
+  b.sizes_are_samples(fusion::least_sample(point));
   return trace_graph_into(b, f, meta{m.type, names.sampled(m.sizes, point), m.number}...);
 }
 
@@ -68,14 +68,14 @@ namespace detail {
 /// A trace with symbolic sizes, or the reason why there is none.
 struct symbolic_trace {
   graph result{};
-  loop::sized_problem problem = loop::sized_problem::none;
+  fusion::sized_problem problem = fusion::sized_problem::none;
 
   template <class F, class... M>
-  constexpr symbolic_trace(F const& f, loop::symbol_names const& names, M const&... m)
+  constexpr symbolic_trace(F const& f, fusion::symbol_names const& names, M const&... m)
       : result(trace_sample(f, names, 0, m...)) {
     graph const second = trace_sample(f, names, 1, m...);
-    loop::size_reader sizes(names.count, names.names);
-    loop::detail::graph_reader reader{result, second, sizes};
+    fusion::size_reader sizes(names.count, names.names);
+    fusion::detail::graph_reader reader{result, second, sizes};
     problem = reader.run();
   }
 };
@@ -87,13 +87,13 @@ struct symbolic_trace {
 /// match.
 template <class F, class... M>
 constexpr graph trace_graph(F const& f, M const&... m) {
-  loop::symbol_names names;
+  fusion::symbol_names names;
   (names.add(m.sizes), ...);
   if (names.count == 0) {
     graph_builder b;
     return trace_graph_into(b, f, m...);
   }
-  if (names.count > loop::max_symbols)
+  if (names.count > fusion::max_symbols)
     refuse::argument_is_invalid("trace", "there are more than six symbols; give some of them numbers");
   detail::symbolic_trace t(f, names, m...); // a named variable: g++ 12 loses temporaries that own storage
   detail::refuse_sizes("trace", t.problem);
@@ -104,14 +104,14 @@ namespace detail {
 /// Traces `F` for specs with symbolic sizes.
 template <class F, class... S>
 struct trace_of_symbols {
-  static constexpr loop::symbol_names names = [] {
-    loop::symbol_names r;
+  static constexpr fusion::symbol_names names = [] {
+    fusion::symbol_names r;
     (r.add(S::info().sizes), ...);
     return r;
   }();
   struct extents {
     graph_sizes sizes;
-    loop::sized_problem problem;
+    fusion::sized_problem problem;
   };
   static constexpr symbolic_trace run() { return {F{}, names, S::info()...}; }
   static constexpr extents compute() { // without run(), so that compiler messages stay short
@@ -122,10 +122,10 @@ struct trace_of_symbols {
 /// Returns the trace as a constant. Reports once what cannot be traced.
 template <class Make>
 constexpr auto frozen_symbols() {
-  using loop::sized_problem;
-  static_assert(Make::names.count <= loop::max_symbols,
+  using fusion::sized_problem;
+  static_assert(Make::names.count <= fusion::max_symbols,
                 "varve: trace: the specs have too many symbols; give some of them numbers");
-  if constexpr (Make::names.count > loop::max_symbols) return static_graph<graph_sizes{}>{};
+  if constexpr (Make::names.count > fusion::max_symbols) return static_graph<graph_sizes{}>{};
   else if constexpr (!evaluates<Make>) {
     static_assert((Make::compute(), true),
                   "varve: this function cannot be traced; if a limit is named, pass -fconstexpr-steps=1000000000 "

@@ -129,13 +129,13 @@ constexpr void for_each_row(dims const& sizes, F&& f, strided<T> const&... s) {
 /// elements is much work. No two rows may write the same element.
 template <class F, class... T>
 constexpr void for_each_shared_row(dims const& sizes, index_t cost, F const& f, strided<T> const&... s) {
-  if constexpr (!loop::threaded) for_each_row(sizes, f, s...);
+  if constexpr (!fusion::threaded) for_each_row(sizes, f, s...);
   else {
     int longest = 0;
     for (int k = 1; k < sizes.n; ++k)
       if (sizes[k].bits > sizes[longest].bits) longest = k;
     if (sizes.n == 0) return for_each_row(sizes, f, s...);
-    loop::share(sizes[longest].bits, 1, cost * numel(sizes).bits, [&](index_t from, index_t to) {
+    fusion::share(sizes[longest].bits, 1, cost * numel(sizes).bits, [&](index_t from, index_t to) {
       dims part = sizes;
       part[longest] = to - from;
       for_each_row(part, f, strided<T>{s.data + from * s.strides[longest].bits, part, s.strides}...);
