@@ -27,6 +27,17 @@ constexpr sparsity_pattern grid(int n) {
         if (i + di >= 0 && i + di < n && j + dj >= 0 && j + dj < n) e.push_back({i * n + j, (i + di) * n + j + dj});
   return sparsity_pattern::of(n * n, n * n, e);
 }
+/// Poses of three numbers: each is tied to the one before, and every tenth to an earlier one.
+sparsity_pattern poses(int n) {
+  vv::list<vv::matrix_entry> e;
+  auto const tie = [&](int a, int b) {
+    for (int r = 0; r < 3; ++r)
+      for (int c = 0; c < 3; ++c) e.push_back({3 * a + r, 3 * b + c}), e.push_back({3 * b + c, 3 * a + r});
+  };
+  for (int k = 0; k < n; ++k) tie(k, k), tie(k, k ? k - 1 : 0);
+  for (int k = 40; k < n; k += 10) tie(k, k * 37 % (k - 20));
+  return sparsity_pattern::of(3 * n, 3 * n, e);
+}
 sparsity_pattern random_pattern(int rows, int columns, double share, unsigned seed, bool symmetric) {
   std::mt19937 draw(seed);
   std::bernoulli_distribution is(share);
@@ -134,9 +145,10 @@ TEST_CASE("coloring: fewest takes rows where they need fewer colors", "[sparse][
   auto const b = vv::detail::compress(tall, sparse_compression::fewest);
   CHECK((a.by_rows() && a.colors.colors == 2));
   CHECK((!b.by_rows() && b.colors.colors == 2));
-  // the better one of two orders
+  // the best one of three orders
   CHECK(vv::detail::compress(grid(20), sparse_compression::columns).colors.colors <= 7);
   CHECK(vv::detail::compress(band(40, 40, 2, 2), sparse_compression::columns).colors.colors == 5);
+  CHECK(vv::detail::compress(poses(1000), sparse_compression::star).colors.colors <= 20);
 }
 
 TEST_CASE("coloring: counts on known graphs", "[sparse][coloring]") {

@@ -154,12 +154,16 @@ constexpr int longest_row(pattern_view const& p) {
   return r;
 }
 /// Colors in a given order, or in the natural order and, if that needs more than `bound` colors, also by
-/// `smallest_last`; returns the coloring with fewer colors. Grids and bands are often best in their own order.
+/// `smallest_last` and `largest_first`; returns the coloring with the fewest colors. Grids and bands are often best in
+/// their own order, long chains with some ties in that of their degrees.
 template <class Color>
 constexpr coloring least_coloring(Color const& color, pattern_view const& p, coloring_order const* order, int bound) {
   coloring const first = color(p, order ? *order : coloring_order::natural);
   if (order || first.colors <= bound) return first;
   coloring const second = color(p, coloring_order::smallest_last);
+  if (second.colors <= bound) return second;
+  coloring const third = color(p, coloring_order::largest_first);
+  if (third.colors < first.colors && third.colors < second.colors) return third;
   if (second.colors < first.colors) return second;
   return first;
 }
