@@ -8,7 +8,9 @@
 #include <varve/sparse.hpp>
 #include <varve/varve.hpp>
 
+#include <functional>
 #include <varve_test.hpp>
+#include <vector>
 
 namespace vv = varve;
 using vv::array, vv::sparsity_pattern, vv::tensor;
@@ -145,6 +147,25 @@ TEST_CASE("sparsity: functions of loops and branches use captured tensors", "[sp
   CHECK(vv::sparsity(of_c)(row(3)) == band(3, 3, 0, 0));
   CHECK(vv::sparse_jacobian(over_c, vv::by_rows).pattern(row(3)) == band(3, 3, 0, 0));
   CHECK(vv::hessian_sparsity([=](tensor const& x) { return vv::sum(x * over_c(x)); })(row(3)) == band(3, 3, 0, 0));
+}
+
+TEST_CASE("sparsity: functions return captured tensors, and use them within others", "[sparse][sparsity]") {
+  tensor const c{1.0, 2.0, 3.0};
+  auto const returned = [c](tensor const&) { return c; };
+  auto const used = [c](tensor const& v) { return tensor(v * vv::sum(c)); };
+  for (auto const& f : std::vector<std::function<tensor(tensor const&)>>{
+           [=](tensor const& x) { return x * vv::checkpoint(returned, x); },
+           [=](tensor const& x) { return x * vv::wrap(returned, x); },
+           [=](tensor const& x) { return x * vv::cond(vv::sum(x) > 0.0, returned, used, x); },
+           [=](tensor const& x) { return vv::map([=](tensor const& v) { return v * vv::checkpoint(used, v); }, x); },
+           [=](tensor const& x) {
+             return vv::map([=](tensor const& v) { return vv::sum(vv::wrap(returned, v)) * v; }, x);
+           },
+           [=](tensor const& x) {
+             auto const step = [=](tensor const& s, tensor const& v) { return std::pair(s, vv::wrap(used, v) * v); };
+             return vv::scan(step, tensor(0.0), x).second;
+           }})
+    CHECK(vv::sparsity(f)(row(3)) == band(3, 3, 0, 0));
 }
 
 TEST_CASE("sparsity: branches and loops", "[sparse][sparsity]") {

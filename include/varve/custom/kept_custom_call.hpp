@@ -61,7 +61,7 @@ struct traced_forward {
     boxed_args in;
     std::vector<dependent<std::uint32_t, T>> versions;
     for (auto const& t : x) {
-      in.push_back(t.defined() ? layer.input(layer.outer->real(t)) : t);
+      in.push_back(t.defined() ? layer.input(layer.outer->real_operand(t)) : t);
       versions.push_back(t.defined() ? layer.real(in[in.size() - 1]).writes() : 0);
     }
     values = layer.trace_function([&] {

@@ -234,7 +234,7 @@ struct trace_layer : layer {
       boxed_args values;
       for (auto const& t : y) {
         builder.result(node_of(t));
-        values.push_back(real(t));
+        values.push_back(real_operand(t));
       }
       require_kept();
       return values;

@@ -67,8 +67,9 @@ VARVE_LIBRARY std::vector<int> trace_layer::captured() const {
 VARVE_LIBRARY tensor trace_layer::run_on(tensor const& t, trace_layer const& at_work) {
   if (!apart || is_mine(t)) return real(t);
   tensor const seen = real(t);
-  bool const copied_around = captures_of && !is_mode() && !captures_of->is_mode();
-  tensor const value = copied_around ? captures_of->run_on(seen, at_work) : seen;
+  trace_layer* around = nullptr; // it has copies of what no trace within it made
+  for (trace_layer const* l = this; l && !around && !is_mode() && seen.is(t); l = l->outer) around = l->captures_of;
+  tensor const value = around && !around->is_mode() ? around->run_on(seen, at_work) : seen;
   if (!copies) {
     if (!is_outside(value)) outside_.push_back(value);
     return value;
