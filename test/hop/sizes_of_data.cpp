@@ -3,6 +3,7 @@
 #include <varve/export.hpp>
 #include <varve/fake.hpp>
 #include <varve/functional.hpp>
+#include <varve/hop/wrap.hpp>
 #include <varve/sorting.hpp>
 #include <varve/varve.hpp>
 
@@ -122,4 +123,24 @@ TEST_CASE("a size of data that is smaller than the program needs is refused", "[
   CHECK(first_two(two)[0].to_vector<double>() == std::vector{1.0, 2.0});
   for (tensor const& v : {none, one}) CHECK(steps(v)[0].numel() == 0);
   CHECK(steps(two)[0].to_vector<double>() == std::vector{1.0});
+}
+
+TEST_CASE("a size of data that is read under functionalize is a size of the graph", "[symbolic][functionalize]") {
+  auto const first = [](tensor const& v) {
+    auto const k = vv::item(vv::count_nonzero(v > 0.0));
+    vv::check_is_size(k);
+    vv::check(vv::relation::less_equal, k, v.sizes()[0]);
+    return vv::clone(vv::slice(v, 0, 0, k));
+  };
+  auto const wrapped = [=](tensor const& v) { return vv::wrap(first, v); };
+  auto const by_graph = [](auto const& f) {
+    return
+        [f](tensor const& v) { return vv::interpret(vv::make_fx(f, vv::tracing::symbolic)(v), vv::boxed_args(v))[0]; };
+  };
+  for (tensor const& v : {x, tensor(-x), tensor{2.0, -1.0, 3.0}, tensor{1.75}}) {
+    auto const right = first(v).to_vector<double>();
+    CHECK(vv::functionalize(by_graph(first))(v).to_vector<double>() == right);
+    CHECK(vv::functionalize(by_graph(wrapped))(v).to_vector<double>() == right);
+    CHECK(vv::vmap(vv::functionalize(by_graph([](tensor const& u) { return u * 2.0; })))(v).size(0) == v.size(0));
+  }
 }

@@ -88,11 +88,12 @@ VARVE_LIBRARY tensor trace_layer::record(boxed_op const& op, boxed_args const& x
   if (is_mode() && op.table->kind == op_kind::mutation)
     for (trace_layer* l = this; l; l = l->outer) l->known_.written(inner[0]);
   attributes at = *op.at;
-  if (op.table->node() == &handle<local_scalar_t> && y.object()) // the node stores the symbol
-    if (extent const* const n = y.object()->symbol_of(y)) {
-      at = attributes(dims{*n});
-      told(at[0][0], ids[0]);
-    }
+  if (op.table->node() == &handle<local_scalar_t>) { // the node stores the symbol
+    tensor number = y;                               // as it is below the transforms around the trace
+    while (number.is_wrapped()) number = number.current();
+    extent const* const n = number.object() ? number.object()->symbol_of(number) : nullptr;
+    if (n) at = attributes(dims{*n}), told(at[0][0], ids[0]);
+  }
   int const node =
       builder.add_node(op.table->node(), at, ids.data(), static_cast<int>(ids.size()), {y.dtype(), y.sizes()});
   called(node, grad_mode);
