@@ -5,6 +5,8 @@
 #include <varve/fake.hpp>
 #include <varve/varve.hpp>
 
+#include <functional>
+#include <tuple>
 #include <varve_test.hpp>
 
 using namespace sample;
@@ -103,6 +105,35 @@ TEST_CASE("writes into values whose strides are symbols", "[fake][symbolic]") {
   };
   vv::graph const g = vv::make_fx(f, vv::tracing::symbolic)(rows(2, 3));
   CHECK(elements(vv::interpret(g, vv::boxed_args(rows(2, 3)))[0]) == elements(f(rows(2, 3))));
+}
+
+TEST_CASE("a symbolic trace inside of what another trace differentiates stays apart from it", "[fake][make_fx]") {
+  using function = std::function<tensor(tensor)>;
+  auto const traced = [](function f) -> function {
+    return [f](tensor v) { return vv::interpret(vv::make_fx(f, vv::tracing::symbolic)(v), boxed_args(v))[0]; };
+  };
+  auto const value = [](function f) -> function {
+    return [f](tensor v) { return vv::jvp(f, std::tuple(v), std::tuple(vv::ones_like(v))).first; };
+  };
+  auto const tangent = [](function f) -> function {
+    return [f](tensor v) { return vv::jvp(f, std::tuple(v), std::tuple(vv::ones_like(v))).second; };
+  };
+  auto const gradient = [](function f) -> function {
+    return [f](tensor v) { return vv::grad([f](tensor u) { return vv::sum(f(u)); })(v); };
+  };
+  auto const lanes = [](function f) -> function { return [f](tensor v) { return vv::vmap(f)(v); }; };
+  auto const map = [](function f) -> function { return [f](tensor v) { return vv::map(f, v); }; };
+  function const twice = [](tensor v) { return vv::sin(v) * 2.0; }, same = [](tensor v) { return v; };
+  tensor const x = rows(2, 3);
+  for (function const& leaf : {twice, same})
+    for (function const& f : {value(traced(leaf)), tangent(traced(leaf)), gradient(traced(leaf)), lanes(traced(leaf)),
+                              map(value(traced(leaf))), map(map(value(traced(leaf)))), map(map(gradient(traced(leaf)))),
+                              lanes(map(tangent(traced(leaf))))}) {
+      auto const right = elements(f(x));
+      CHECK(elements(vv::interpret(vv::make_fx(f)(x), boxed_args(x))[0]) == right);
+      CHECK(elements(vv::compile(f)(x)) == right);
+      CHECK(vv::this_thread_state.quiet());
+    }
 }
 
 TEST_CASE("symbolic traces inside of one another are refused", "[fake][shape][make_fx]") {
