@@ -314,6 +314,27 @@ TEST_CASE("functional mode: ranks, empty shapes, strides and dtypes", "[function
   auto const f = [](tensor const& x) { return vv::mul_(vv::slice(x, 0, 1, 3), 2.0), vv::reshape(x, dims{-1}); };
   CHECK(elements(functional(f)(columns).first) == elements(f(vv::clone(columns))));
 }
+TEST_CASE("functional mode: a loop whose gradient is traced writes into nothing", "[functional][hop]") {
+  auto const f = [](tensor const& a, tensor const& b) {
+    auto const last = vv::while_loop([](values const& v) { return tensor(v[0] < 0.0); },
+                                     [](values const& v) {
+                                       vv::tanh_(v[1]);
+                                       return values{v[0] + 1.0, vv::clone(v[1])};
+                                     },
+                                     values{b, b});
+    return vv::sum(last[1]) + vv::sum(a);
+  };
+  tensor const a(-2.0), b(0.25); // the loop ends before its first step
+  vv::functional_mode mode;
+  tensor const fa = mode.to_functional_tensor(a), fb = mode.to_functional_tensor(b);
+  {
+    vv::functional_mode_guard const on(mode);
+    (void)vv::jacrev([&](tensor const& v) { return f(v, fb); })(fa);
+    (void)vv::jvp([&](tensor const& v) { return f(v, fb); }, std::tuple(fa), std::tuple(fa));
+  }
+  CHECK(vv::from_functional_tensor(fb).item() == 0.25);
+  CHECK(!vv::mutations_of(fb).any());
+}
 TEST_CASE("functional mode: errors leave values and modes as they were", "[functional]") {
   vv::functional_mode mode;
   tensor const t = mode.to_functional_tensor(some_numbers());

@@ -20,7 +20,8 @@ VARVE_LIBRARY tensor trace_layer::standing_for(tensor const& t, tensor copied) {
   return copied;
 }
 VARVE_LIBRARY tensor trace_layer::value_of(tensor const& t, trace_layer const& at_work) {
-  if (!apart || !copies || !(t.is_wrapped() || t.has_data()) || t.is_number()) return t;
+  bool const holds = t.is_wrapped() || t.has_data() || (t.object() && t.object()->inner_count() > 0);
+  if (!apart || !copies || !holds || t.is_number()) return t;
   return standing_for(t, at_work.below([&] { return copy(t); }));
 }
 VARVE_LIBRARY bool trace_layer::has_written(tensor const& t) const {
