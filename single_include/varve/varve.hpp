@@ -4047,7 +4047,7 @@ private:
 
 /// @file
 /// A pool of threads of the standard library for the parts of long loops. `VARVE_USE_THREADS` uses it if OpenMP is off.
-namespace varve::loop {
+namespace varve::fusion {
 
 /// True while this thread runs a part of a shared loop. Loops inside of the part are then not shared again.
 inline constinit thread_local bool runs_a_part = false;
@@ -4159,7 +4159,7 @@ private:
   bool stops_ = false;
 };
 
-} // namespace varve::loop
+} // namespace varve::fusion
 #endif
 
 // ---- varve/core/threads.hpp
@@ -4184,7 +4184,7 @@ inline void set_num_threads([[maybe_unused]] int n) {
 #if VARVE_USE_OPENMP
   omp_set_num_threads(n > 1 ? n : 1);
 #elif VARVE_USE_THREADS
-  loop::thread_pool::of_process().resize(n);
+  fusion::thread_pool::of_process().resize(n);
 #endif
 }
 /// Returns the number of threads that share long work (`torch.get_num_threads`), at first as many as the machine has.
@@ -4193,13 +4193,13 @@ inline int get_num_threads() {
 #if VARVE_USE_OPENMP
   return omp_get_max_threads();
 #elif VARVE_USE_THREADS
-  return loop::thread_pool::of_process().size();
+  return fusion::thread_pool::of_process().size();
 #else
   return 1;
 #endif
 }
 
-namespace loop {
+namespace fusion {
 
 /// The owner of the threads that share loops.
 enum class threads { none, of_openmp, of_pool };
@@ -4279,7 +4279,7 @@ VARVE_INLINE constexpr void share(index_t extent, index_t unit, index_t points, 
   f(index_t{0}, extent);
 }
 
-} // namespace loop
+} // namespace fusion
 
 } // namespace varve
 
@@ -4406,13 +4406,13 @@ constexpr void for_each_row(dims const& sizes, F&& f, strided<T> const&... s) {
 /// elements is much work. No two rows may write the same element.
 template <class F, class... T>
 constexpr void for_each_shared_row(dims const& sizes, index_t cost, F const& f, strided<T> const&... s) {
-  if constexpr (!loop::threaded) for_each_row(sizes, f, s...);
+  if constexpr (!fusion::threaded) for_each_row(sizes, f, s...);
   else {
     int longest = 0;
     for (int k = 1; k < sizes.n; ++k)
       if (sizes[k].bits > sizes[longest].bits) longest = k;
     if (sizes.n == 0) return for_each_row(sizes, f, s...);
-    loop::share(sizes[longest].bits, 1, cost * numel(sizes).bits, [&](index_t from, index_t to) {
+    fusion::share(sizes[longest].bits, 1, cost * numel(sizes).bits, [&](index_t from, index_t to) {
       dims part = sizes;
       part[longest] = to - from;
       for_each_row(part, f, strided<T>{s.data + from * s.strides[longest].bits, part, s.strides}...);
@@ -8038,7 +8038,7 @@ VARVE_NOINLINE inline void pointwise_in_parts(dims const& sizes, operand out, op
   int d = 0;
   while (d + 1 < sizes.n && sizes.numbers()[d] == 1) ++d;
   index_t const n = numel(varve::detail::as_numbers(sizes));
-  varve::loop::share(sizes.n ? sizes.numbers()[d] : 1, 1, n, [&](index_t from, index_t to) {
+  varve::fusion::share(sizes.n ? sizes.numbers()[d] : 1, 1, n, [&](index_t from, index_t to) {
     dims part = sizes;
     part[d] = to - from;
     operand to_out = out, moved[max_operands];
@@ -8053,9 +8053,9 @@ VARVE_NOINLINE inline void pointwise_in_parts(dims const& sizes, operand out, op
 /// Runs a kernel over contiguous memory, in threads if it is large. `bytes` holds the item size of each operand, the
 /// result first.
 VARVE_INLINE void pointwise_flat(index_t n, void* out, void const* const* in, int const* bytes, int count, loop f) {
-  if constexpr (varve::loop::threaded)
-    if (n >= varve::loop::shared_points) [[unlikely]]
-      return varve::loop::share(n, 64, n, [&](index_t from, index_t to) {
+  if constexpr (varve::fusion::threaded)
+    if (n >= varve::fusion::shared_points) [[unlikely]]
+      return varve::fusion::share(n, 64, n, [&](index_t from, index_t to) {
         void const* p[max_operands];
         for (int k = 0; k < count; ++k) p[k] = static_cast<char const*>(in[k]) + from * bytes[k + 1];
         f(static_cast<std::size_t>(to - from), static_cast<char*>(out) + from * bytes[0], p);
@@ -8081,8 +8081,8 @@ VARVE_NOINLINE inline void pointwise(dims const& sizes, operand out, operand con
     for (int k = 0; k < count; ++k) p[k] = in[k].data, bytes[k + 1] = in[k].itemsize;
     return detail::pointwise_flat(n, out.data, p, bytes, count, f);
   }
-  if constexpr (varve::loop::threaded)
-    if (n >= varve::loop::shared_points && varve::loop::most_threads() > 1)
+  if constexpr (varve::fusion::threaded)
+    if (n >= varve::fusion::shared_points && varve::fusion::most_threads() > 1)
       return detail::pointwise_in_parts(sizes, out, in, count, f, beside);
   detail::pointwise_strided(sizes, out, in, count, f, beside);
 }
@@ -8715,11 +8715,11 @@ namespace varve::detail {
 __attribute__((used)) inline thread_local constinit int units_of_headers_only_beside_units_of_the_compiled_library = 0;
 
 /// Defined in the library for its own flags only, so that a translation unit compiled with other flags does not link.
-template <std::size_t RegisterBytes, loop::threads Threads>
+template <std::size_t RegisterBytes, fusion::threads Threads>
 void compiled_library_for_registers_of();
 #if !VARVE_DEFINES
 __attribute__((used)) constexpr auto library_of_this_unit =
-    &compiled_library_for_registers_of<sizeof(kernel::batch<float>), loop::threads_of_this_build>;
+    &compiled_library_for_registers_of<sizeof(kernel::batch<float>), fusion::threads_of_this_build>;
 #endif
 #else
 __attribute__((used)) inline constinit int units_of_headers_only_beside_units_of_the_compiled_library = 0;
@@ -14973,10 +14973,10 @@ namespace detail {
 /// Reduces all elements of contiguous memory in fixed parts, whose number does not depend on the threads. The results
 /// of the parts are combined in order.
 VARVE_NOINLINE inline void reduce_whole(reducer const& r, index_t n, operand in, void* out) {
-  varve::loop::loop_parts const parts(n, 64, n);
-  alignas(8) char partial[varve::loop::loop_parts::most * 8];
+  varve::fusion::loop_parts const parts(n, 64, n);
+  alignas(8) char partial[varve::fusion::loop_parts::most * 8];
   r.clear(parts.count, partial);
-  varve::loop::for_each_part(parts.count, [&](int k) {
+  varve::fusion::for_each_part(parts.count, [&](int k) {
     r.row(parts.begin(k + 1) - parts.begin(k), static_cast<char*>(in.data) + parts.begin(k) * in.itemsize,
           partial + k * r.itemsize);
   });
@@ -14986,18 +14986,18 @@ VARVE_NOINLINE inline void reduce_whole(reducer const& r, index_t n, operand in,
 /// Computes a reduction in threads. They share the results along the first kept axis with several elements, each of
 /// which is computed as by one thread. A reduction of all elements of contiguous memory is split into parts instead.
 VARVE_NOINLINE inline void run_reduction(reducer const& r, dims const& sizes, operand in, unsigned axes, void* out) {
-  if constexpr (varve::loop::threaded) {
+  if constexpr (varve::fusion::threaded) {
     index_t const n = numel(varve::detail::as_numbers(sizes));
-    if (n >= 4 * varve::loop::shared_points && r.itemsize == in.itemsize && r.is_of_own_type &&
+    if (n >= 4 * varve::fusion::shared_points && r.itemsize == in.itemsize && r.is_of_own_type &&
         (axes + 1) >> sizes.n == 1u && detail::is_contiguous(sizes, in.strides))
       return reduce_whole(r, n, in, out);
     int d = 0;
     while (d < sizes.n && ((axes >> d & 1u) != 0 || sizes.numbers()[d] == 1)) ++d;
-    if (n >= varve::loop::shared_points && d < sizes.n) {
+    if (n >= varve::fusion::shared_points && d < sizes.n) {
       index_t row = 1; // number of results in one step along the axis
       for (int k = d + 1; k < sizes.n; ++k)
         if ((axes >> k & 1u) == 0) row *= sizes.numbers()[k];
-      return varve::loop::share(sizes.numbers()[d], row >= 64 ? 1 : 64, n, [&](index_t from, index_t to) {
+      return varve::fusion::share(sizes.numbers()[d], row >= 64 ? 1 : 64, n, [&](index_t from, index_t to) {
         dims part = sizes;
         part[d] = to - from;
         operand const moved(static_cast<char*>(in.data) + from * in.strides[d] * in.itemsize, in.strides, in.itemsize);
@@ -21419,7 +21419,7 @@ tensor backend<detail::tensor_base>::full(S const& sizes, T const& type, N v) {
 ///
 /// An expression consists of constants, products, and sums of the form `c + n * (...)` and `c + a n + b m`. `mean` and
 /// sums of constants divide and multiply by a node `sym_numel`.
-namespace varve::loop {
+namespace varve::fusion {
 
 /// The maximum number of symbols of one function.
 inline constexpr int max_symbols = 6;
@@ -21602,7 +21602,7 @@ private:
       (std::string("varve: ") + what + ": what the function does along a symbolic axis needs " + needs).c_str());
 }
 
-} // namespace varve::loop
+} // namespace varve::fusion
 
 // ---- varve/trace/proxy.hpp
 /// @file
@@ -21704,7 +21704,7 @@ constexpr graph_builder* trace_of_all(X const&... x) {
 template <class V>
 constexpr bool is_sample_of(V const& v, index_t size) {
   graph_builder const* const b = trace_of(v);
-  return b && b->least_sample() > 0 && loop::is_sample(size);
+  return b && b->least_sample() > 0 && fusion::is_sample(size);
 }
 
 /// Returns a value as a value of the trace. An array whose elements are equal stays a constant, with which operators on
@@ -23625,7 +23625,7 @@ private:
 /// compute with sizes. They receive the graph for the samples again (`at_sample`), and their results are read back
 /// (`on_samples`).
 namespace varve {
-namespace loop {
+namespace fusion {
 namespace detail {
 constexpr bool same_bits(double a, double b) {
   return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b);
@@ -23754,28 +23754,27 @@ private:
   }
 };
 } // namespace detail
-} // namespace loop
+} // namespace fusion
 
 namespace detail {
 constexpr bool is_symbolic(graph_view const& g) { return g.sizes.expressions > 0; }
 
 /// The symbols of a table, in their order.
-constexpr loop::symbol_names names_of(graph_view const& g) {
-  loop::symbol_names r;
+constexpr fusion::symbol_names names_of(graph_view const& g) {
+  fusion::symbol_names r;
   for (std::size_t k = 0; k < g.sizes.expressions; ++k)
-    if (size_expression const& e = g.expressions[k]; e.op == size_op::symbol && r.count < loop::symbol_names::most)
+    if (size_expression const& e = g.expressions[k]; e.op == size_op::symbol && r.count < fusion::symbol_names::most)
       r.names[r.count++] = e.b.number();
   return r;
 }
 /// The values of the expressions of a graph for a set of samples.
 constexpr size_numbers sampled_sizes(graph_view const& g, int point) {
-  bool few = names_of(g).count <= loop::max_symbols;
+  bool few = names_of(g).count <= fusion::max_symbols;
   for (std::size_t k = 0; k < g.sizes.expressions; ++k) // of a file the numbers of symbols may be any
     if (size_expression const& e = g.expressions[k]; e.op == size_op::symbol)
-      few = few && e.a.number() >= 0 && e.a.number() < loop::max_symbols;
-  if (!few)
-    refuse::argument_is_invalid("graph", "there are samples for six symbolic sizes only");
-  return {g.expressions, g.expressions + g.sizes.expressions, loop::samples[point]};
+      few = few && e.a.number() >= 0 && e.a.number() < fusion::max_symbols;
+  if (!few) refuse::argument_is_invalid("graph", "there are samples for six symbolic sizes only");
+  return {g.expressions, g.expressions + g.sizes.expressions, fusion::samples[point]};
 }
 /// True if some size is computed from symbols by more than sums and products.
 constexpr bool has_quotients(graph_view const& g) {
@@ -23792,8 +23791,8 @@ constexpr graph at_sample(graph const& g, int point) {
   r.expressions = {}, r.guards = {};
   return r;
 }
-constexpr void refuse_sizes(char const* what, loop::sized_problem p) {
-  using loop::sized_problem;
+constexpr void refuse_sizes(char const* what, fusion::sized_problem p) {
+  using fusion::sized_problem;
   if (p == sized_problem::value)
     refuse::argument_is_invalid(what, "a symbolic size became a number of the function; use mean, or pass the count as "
                                       "an argument");
@@ -23812,8 +23811,8 @@ constexpr graph on_samples(char const* name, graph const& g, Pass pass) {
   graph const first = at_sample(g, 0), second = at_sample(g, 1); // named, as all graphs are: g++ 12 loses temporaries
   graph a = pass(first, 0);
   graph const b = pass(second, 1);
-  loop::symbol_names const names = names_of(g);
-  loop::size_reader sizes(names.count, names.names);
+  fusion::symbol_names const names = names_of(g);
+  fusion::size_reader sizes(names.count, names.names);
   size_view const old(g.expressions.data());
   if (has_quotients(g)) { // only sizes known before: at the samples (n*m) // (n - 1) equals m + 1
     sizes.only_known = true;
@@ -23823,10 +23822,10 @@ constexpr graph on_samples(char const* name, graph const& g, Pass pass) {
       sizes.know(x.of(e), y.of(e), sizes.table.imported(old, e));
     }
   }
-  refuse_sizes(name, loop::detail::graph_reader{a, b, sizes}.run());
+  refuse_sizes(name, fusion::detail::graph_reader{a, b, sizes}.run());
   auto const now = [&](extent e) { return a.expressions.imported(old, e); };
   for (size_guard const& asked : g.guards)
-    loop::add_guard(a.guards, {asked.is, now(asked.left), now(asked.right), now(asked.unless)});
+    fusion::add_guard(a.guards, {asked.is, now(asked.left), now(asked.right), now(asked.unless)});
   return a;
 }
 } // namespace detail
@@ -23993,7 +23992,8 @@ private:
     extent const a = of(asked.left), b = of(asked.right);
     if (of(asked.unless) == 0) return;
     if (!a.is_number() || !b.is_number()) return varve::check(asked.is, a, b); // a condition of the outer trace
-    if (!holds(asked.is, a.number(), b.number())) loop::refuse_sizes("graph", g.expressions.view(), asked, b.number());
+    if (!holds(asked.is, a.number(), b.number()))
+      fusion::refuse_sizes("graph", g.expressions.view(), asked, b.number());
   }
 };
 template <class T>
@@ -25208,7 +25208,7 @@ constexpr std::uint64_t fill_by_blocks(index_t n, T* out, std::uint64_t offset, 
     for (; i < end; i += PerBlock)
       one(offset + static_cast<std::uint64_t>(i / PerBlock), end - i < PerBlock ? end - i : PerBlock, out + i);
   };
-  varve::loop::share(n, unit, Cost * n, from_to);
+  varve::fusion::share(n, unit, Cost * n, from_to);
   return static_cast<std::uint64_t>((n + PerBlock - 1) / PerBlock);
 }
 /// True if floating-point numbers of this type are computed from many blocks at once.
@@ -25619,8 +25619,9 @@ struct trace_layer : layer {
   /// Called with the name of an operator that no graph can call; its results are zeros in the graph. Null: such
   /// operators are refused.
   void (*missing_node)(char const* op) = nullptr;
-  /// For a mode: the trace whose values the function may capture. The traced function remains a function of them.
-  trace_layer const* captures_of = nullptr;
+  /// The trace around an operator whose function is traced here. The function may capture its values, and remains a
+  /// function of them. Other tensors that the function captures are what that trace has in place of them.
+  trace_layer* captures_of = nullptr;
   /// The name of the custom function whose `forward` is traced, or null. It may use only those traced values that are
   /// its arguments.
   char const* custom = nullptr;
@@ -25667,8 +25668,10 @@ struct trace_layer : layer {
     lowered const off;
     return below(body);
   }
-  /// Returns an argument or captured tensor as the trace runs on it, with this layer off the stack.
-  tensor value_of(tensor const& t);
+  /// Returns an argument or captured tensor as the trace runs on it, with the layers of the innermost trace off the
+  /// stack.
+  tensor value_of(tensor const& t) { return value_of(t, *this); }
+  tensor value_of(tensor const& t, trace_layer const& at_work);
   /// Throws `value_error` if modes, saved-tensor hooks or the generator were changed in a way that a graph cannot
   /// represent.
   void require_kept() const;
@@ -25714,7 +25717,10 @@ struct trace_layer : layer {
   }
   /// Returns the real tensor behind a value of this trace or of one around it.
   tensor real(tensor const& t) const;
-  boxed_args reals(boxed_args const& x) const;
+  /// Returns the tensors on which an operator with functions runs in place of its operands. A transform that is `apart`
+  /// has copies of captured ones, as for other operators.
+  boxed_args reals(boxed_args const& x);
+  tensor real_operand(tensor const& t) { return is_mode() ? real(t) : run_on(t); }
   /// Records a higher-order operator with one or two functions. Each function is traced into a region of its own, on
   /// the real operands. `choose` combines the real results of both functions; `prepare` receives both traces.
   template <class Choose, class Prepare = void (*)(trace_layer&, trace_layer&)>
@@ -25724,11 +25730,12 @@ struct trace_layer : layer {
     require_kept();
     std::vector<int> ids;
     for (auto const& t : x) ids.push_back(node_of(t));
+    boxed_args const given = reals(x);
     std::vector<boxed_args> values;
     generator const before = default_generator;
     auto const trace_into = [&](trace_layer& l, std::size_t k) {
       boxed_args in;
-      for (int i = 1; i < x.size(); ++i) in.push_back(l.input(real(x[i])));
+      for (int i = 1; i < x.size(); ++i) in.push_back(l.input(given[i]));
       values.push_back(l.trace_function([&] { return functions[k](in); }));
       l.builder.close();
       default_generator = before;
@@ -25748,8 +25755,8 @@ struct trace_layer : layer {
     called(node, this_thread_state.grad_mode);
     boxed_args r;
     for (int k = 0; k < values[0].size(); ++k) {
-      tensor v = one ? values[0][k] : choose(real(x[0]), values[0][k], values[1][k]);
-      for (std::size_t f = 0; f < values.size(); ++f) v = as_returned(v, values[f][k], x);
+      tensor v = one ? values[0][k] : choose(given[0], values[0][k], values[1][k]);
+      for (std::size_t f = 0; f < values.size(); ++f) v = as_returned(v, values[f][k], given);
       r.push_back(wrap_result(v, builder.result_of(node, k, {v.dtype(), v.sizes()})));
     }
     return r;
@@ -25787,7 +25794,7 @@ struct trace_layer : layer {
       boxed_args values;
       for (auto const& t : y) {
         builder.result(node_of(t));
-        values.push_back(real(t));
+        values.push_back(real_operand(t));
       }
       require_kept();
       return values;
@@ -25882,9 +25889,9 @@ private:
   tensor stand_in(tensor const& of);
   tensor standing_for(tensor const& t, tensor copied);
   /// Places a result in the memory of an operand if one of the functions returned a value in that memory.
-  tensor as_returned(tensor const& v, tensor const& returned, boxed_args const& x) {
-    for (int i = 1; i < x.size(); ++i)
-      if (tensor const t = real(x[i]); returned.shares_storage(t) && !v.shares_storage(t))
+  tensor as_returned(tensor const& v, tensor const& returned, boxed_args const& given) {
+    for (int i = 1; i < given.size(); ++i)
+      if (tensor const& t = given[i]; returned.shares_storage(t) && !v.shares_storage(t))
         if (!v.stands_in() && v.is_made_since(epoch) && !owns(v)) return standing_for(t, v);
     return v;
   }
@@ -25903,7 +25910,8 @@ private:
     told_.push_back({symbol, by});
   }
   /// Returns the tensor on which an operator runs in place of t.
-  tensor run_on(tensor const& t);
+  tensor run_on(tensor const& t) { return run_on(t, *this); }
+  tensor run_on(tensor const& t, trace_layer const& at_work);
   static bool is_random(boxed_op const& op);
   /// Notes that the random numbers drawn so far were drawn by traced operators.
   void settle();
@@ -26023,11 +26031,12 @@ VARVE_LIBRARY tensor trace_layer::record(boxed_op const& op, boxed_args const& x
   if (is_mode() && op.table->kind == op_kind::mutation)
     for (trace_layer* l = this; l; l = l->outer) l->known_.written(inner[0]);
   attributes at = *op.at;
-  if (op.table->node() == &handle<local_scalar_t> && y.object()) // the node stores the symbol
-    if (extent const* const n = y.object()->symbol_of(y)) {
-      at = attributes(dims{*n});
-      told(at[0][0], ids[0]);
-    }
+  if (op.table->node() == &handle<local_scalar_t>) { // the node stores the symbol
+    tensor number = y;                               // as it is below the transforms around the trace
+    while (number.is_wrapped()) number = number.current();
+    extent const* const n = number.object() ? number.object()->symbol_of(number) : nullptr;
+    if (n) at = attributes(dims{*n}), told(at[0][0], ids[0]);
+  }
   int const node =
       builder.add_node(op.table->node(), at, ids.data(), static_cast<int>(ids.size()), {y.dtype(), y.sizes()});
   called(node, grad_mode);
@@ -26080,7 +26089,8 @@ VARVE_LIBRARY int trace_layer::node_of(tensor const& t) {
                                         "arguments (hidden in another one, or captured); pass it to apply");
   if (int const n = literal_node(t); n >= 0) return n;
   if (outer) return from_outside(t, builder.lift(&outer->builder, outer->node_of(t), {t.dtype(), t.sizes()}));
-  if (builder.writes_scaffolds() && (t.is_made_since(epoch) || (t.stands_in() && !is_mode()))) return unknown(t);
+  bool const within = t.is_made_since(epoch) || (t.stands_in() && (!is_mode() || t.object())); // by a trace in this one
+  if (builder.writes_scaffolds() && within) return unknown(t);
   if (!captures && t.is_made_since(epoch) && t.writes())
     refuse::argument_is_invalid("make_fx", "the function uses a tensor that it made apart from what is traced, and "
                                            "wrote into; use the operator without underscore");
@@ -26274,9 +26284,10 @@ VARVE_LIBRARY tensor trace_layer::standing_for(tensor const& t, tensor copied) {
     now->epoch = then->epoch, stand_ins_.add(*now, *then);
   return copied;
 }
-VARVE_LIBRARY tensor trace_layer::value_of(tensor const& t) {
-  if (!apart || !copies || !(t.is_wrapped() || t.has_data()) || t.is_number()) return t;
-  return standing_for(t, below([&] { return copy(t); }));
+VARVE_LIBRARY tensor trace_layer::value_of(tensor const& t, trace_layer const& at_work) {
+  bool const holds = t.is_wrapped() || t.has_data() || (t.object() && t.object()->inner_count() > 0);
+  if (!apart || !copies || !holds || t.is_number()) return t;
+  return standing_for(t, at_work.below([&] { return copy(t); }));
 }
 VARVE_LIBRARY bool trace_layer::has_written(tensor const& t) const {
   for (trace_layer const* l = this; l; l = l->outer)
@@ -26291,9 +26302,9 @@ VARVE_LIBRARY tensor trace_layer::real(tensor const& t) const {
     if (l->is_mine(t)) return is_mode() ? t : t.inner();
   return t;
 }
-VARVE_LIBRARY boxed_args trace_layer::reals(boxed_args const& x) const {
+VARVE_LIBRARY boxed_args trace_layer::reals(boxed_args const& x) {
   boxed_args r;
-  for (auto const& t : x) r.push_back(real(t));
+  for (auto const& t : x) r.push_back(real_operand(t));
   return r;
 }
 /// Returns the tensor on which a mode runs in place of an argument. It is a different tensor, because the function may
@@ -26319,20 +26330,23 @@ VARVE_LIBRARY std::vector<int> trace_layer::captured() const {
   for (std::size_t k = 0; k < captured_.size(); k += 2) r.push_back(captured_[k]);
   return r;
 }
-VARVE_LIBRARY tensor trace_layer::run_on(tensor const& t) {
+VARVE_LIBRARY tensor trace_layer::run_on(tensor const& t, trace_layer const& at_work) {
   if (!apart || is_mine(t)) return real(t);
+  tensor const seen = real(t);
+  trace_layer* around = nullptr; // it has copies of what no trace within it made
+  for (trace_layer const* l = this; l && !around && !is_mode() && seen.is(t); l = l->outer) around = l->captures_of;
+  tensor const value = around && !around->is_mode() ? around->run_on(seen, at_work) : seen;
   if (!copies) {
-    tensor const value = real(t);
     if (!is_outside(value)) outside_.push_back(value);
     return value;
   }
   for (int k = 0; k < copied_.size(); k += 2)
     if (copied_[k].is(t)) return copied_[k + 1];
-  tensor const copy = value_of(real(t));
+  tensor const made = value_of(value, at_work);
   copied_.push_back(t);
-  copied_.push_back(copy);
-  copied_writes_.push_back(copy.writes());
-  return copy;
+  copied_.push_back(made);
+  copied_writes_.push_back(made.writes());
+  return made;
 }
 VARVE_LIBRARY bool trace_layer::is_outside(tensor const& t) const {
   for (trace_layer const* l = this; l; l = l->outer)
@@ -26819,7 +26833,7 @@ struct traced_function {
 /// `lanes`. `around` is the current trace, if there is one.
 template <class On = void>
 traced_function traced(boxed_function const& f, boxed_args const& x, boxed_args& captures, int hidden = 1,
-                       tensor const& lanes = {}, trace_layer const* around = nullptr) {
+                       tensor const& lanes = {}, trace_layer* around = nullptr) {
   generator_guard const as_before(default_generator);
   auto const attempt = [&](bool copies) -> traced_function {
     boxed_args more = captures;
@@ -27931,9 +27945,9 @@ constexpr graph trace_graph_into(graph_builder& b, F const& f, M const&... m) {
 }
 /// Traces a function for one set of samples of the symbolic sizes.
 template <class F, class... M>
-constexpr graph trace_sample(F const& f, loop::symbol_names const& names, int point, M const&... m) {
+constexpr graph trace_sample(F const& f, fusion::symbol_names const& names, int point, M const&... m) {
   graph_builder b;
-  b.sizes_are_samples(loop::least_sample(point));
+  b.sizes_are_samples(fusion::least_sample(point));
   return trace_graph_into(b, f, meta{m.type, names.sampled(m.sizes, point), m.number}...);
 }
 
@@ -27949,14 +27963,14 @@ namespace detail {
 /// A trace with symbolic sizes, or the reason why there is none.
 struct symbolic_trace {
   graph result{};
-  loop::sized_problem problem = loop::sized_problem::none;
+  fusion::sized_problem problem = fusion::sized_problem::none;
 
   template <class F, class... M>
-  constexpr symbolic_trace(F const& f, loop::symbol_names const& names, M const&... m)
+  constexpr symbolic_trace(F const& f, fusion::symbol_names const& names, M const&... m)
       : result(trace_sample(f, names, 0, m...)) {
     graph const second = trace_sample(f, names, 1, m...);
-    loop::size_reader sizes(names.count, names.names);
-    loop::detail::graph_reader reader{result, second, sizes};
+    fusion::size_reader sizes(names.count, names.names);
+    fusion::detail::graph_reader reader{result, second, sizes};
     problem = reader.run();
   }
 };
@@ -27968,13 +27982,13 @@ struct symbolic_trace {
 /// match.
 template <class F, class... M>
 constexpr graph trace_graph(F const& f, M const&... m) {
-  loop::symbol_names names;
+  fusion::symbol_names names;
   (names.add(m.sizes), ...);
   if (names.count == 0) {
     graph_builder b;
     return trace_graph_into(b, f, m...);
   }
-  if (names.count > loop::max_symbols)
+  if (names.count > fusion::max_symbols)
     refuse::argument_is_invalid("trace", "there are more than six symbols; give some of them numbers");
   detail::symbolic_trace t(f, names, m...); // a named variable: g++ 12 loses temporaries that own storage
   detail::refuse_sizes("trace", t.problem);
@@ -27985,14 +27999,14 @@ namespace detail {
 /// Traces `F` for specs with symbolic sizes.
 template <class F, class... S>
 struct trace_of_symbols {
-  static constexpr loop::symbol_names names = [] {
-    loop::symbol_names r;
+  static constexpr fusion::symbol_names names = [] {
+    fusion::symbol_names r;
     (r.add(S::info().sizes), ...);
     return r;
   }();
   struct extents {
     graph_sizes sizes;
-    loop::sized_problem problem;
+    fusion::sized_problem problem;
   };
   static constexpr symbolic_trace run() { return {F{}, names, S::info()...}; }
   static constexpr extents compute() { // without run(), so that compiler messages stay short
@@ -28003,10 +28017,10 @@ struct trace_of_symbols {
 /// Returns the trace as a constant. Reports once what cannot be traced.
 template <class Make>
 constexpr auto frozen_symbols() {
-  using loop::sized_problem;
-  static_assert(Make::names.count <= loop::max_symbols,
+  using fusion::sized_problem;
+  static_assert(Make::names.count <= fusion::max_symbols,
                 "varve: trace: the specs have too many symbols; give some of them numbers");
-  if constexpr (Make::names.count > loop::max_symbols) return static_graph<graph_sizes{}>{};
+  if constexpr (Make::names.count > fusion::max_symbols) return static_graph<graph_sizes{}>{};
   else if constexpr (!evaluates<Make>) {
     static_assert((Make::compute(), true),
                   "varve: this function cannot be traced; if a limit is named, pass -fconstexpr-steps=1000000000 "
@@ -28300,8 +28314,8 @@ public:
       if (around_.is_mode() && t.has_history() && is_grad_enabled()) // recorded calls have passed them as operands
         refuse_eager_gradient("the function of an operator", around_.kind->name);
       operands_.push_back(t);
-      real_.push_back(around_.real(t));
-      for (P& g : given) g.push_back(around_.real(t));
+      real_.push_back(around_.real_operand(t));
+      for (P& g : given) g.push_back(real_[real_.size() - 1]);
     }
     std::vector<int> ids;
     for (auto const& t : operands_) ids.push_back(around_.node_of(t));
@@ -29508,7 +29522,7 @@ struct boxed_cond : boxed_forms {
         },
         [&](trace_layer& on_true, trace_layer& on_false) {
           around.beneath([&] {
-            auto const p = around.real(x[0]);
+            auto const p = around.real_operand(x[0]);
             on_true.lanes = lanes_where(around.lanes, p);
             on_false.lanes = lanes_where(around.lanes, p, false);
             return p;
@@ -30240,7 +30254,7 @@ struct traced_forward {
     boxed_args in;
     std::vector<dependent<std::uint32_t, T>> versions;
     for (auto const& t : x) {
-      in.push_back(t.defined() ? layer.input(layer.outer->real(t)) : t);
+      in.push_back(t.defined() ? layer.input(layer.outer->real_operand(t)) : t);
       versions.push_back(t.defined() ? layer.real(in[in.size() - 1]).writes() : 0);
     }
     values = layer.trace_function([&] {
@@ -31483,7 +31497,7 @@ private:
 // ---- varve/emit/lanes.hpp
 /// @file
 /// Loads and stores registers of a loop body, for memory of any dtype and stride.
-namespace varve::loop {
+namespace varve::fusion {
 
 /// Which lanes of a vector are in use: the first `Live` lanes are in memory, and those before `First` are done already.
 template <int Live, int First = 0>
@@ -31570,14 +31584,14 @@ VARVE_PART void store_counted(T* p, V const& v, index_t stride, index_t live) {
 }
 } // namespace detail
 
-} // namespace varve::loop
+} // namespace varve::fusion
 
 // ---- varve/plan/program.hpp
 /// @file
 /// The result of planning a graph: a list of stages (loops and calls) over typed buffers, all of it data. `planner.hpp`
 /// produces it; `emit/` turns it into machine code. The small structures have no default values, so that an array of
 /// zeros costs no compile time, however large it is. Each has a constant `blank_...` instead.
-namespace varve::loop {
+namespace varve::fusion {
 
 /// Where a buffer is stored. Buffers of run-time size are in scratch memory (`core/scratch_memory.hpp`).
 enum class place : unsigned char { argument, result, arena, constant, scratch };
@@ -31811,10 +31825,10 @@ private:
   }
 };
 
-} // namespace varve::loop
+} // namespace varve::fusion
 
 // ---- varve/plan/arena.hpp
-namespace varve::loop {
+namespace varve::fusion {
 
 /// The stages during which a buffer contains something, and its place in the arena.
 struct life {
@@ -31940,7 +31954,7 @@ constexpr void place_in_arena(program& p, list<int> const& when = {}) {
   }
 }
 
-} // namespace varve::loop
+} // namespace varve::fusion
 
 // ---- varve/plan/sized_program.hpp
 /// @file
@@ -31952,7 +31966,7 @@ constexpr void place_in_arena(program& p, list<int> const& when = {}) {
 /// run-time bounds run as whole vectors; the last vector overlaps the one before, or is masked if there are fewer
 /// elements than lanes. Everything static stays a constant. Temporaries of symbolic size are pieces of one block of the
 /// thread's scratch memory. Programs of static sizes share all of this code and contain none of it.
-namespace varve::loop {
+namespace varve::fusion {
 
 namespace detail {
 /// A reader that turns the numbers of `p` that differ from those of `q` into expressions.
@@ -32125,13 +32139,13 @@ private:
   }
 };
 
-} // namespace varve::loop
+} // namespace varve::fusion
 
 // ---- varve/emit/memory.hpp
 /// @file
 /// Where a program's buffers are while it runs: every index and stride is a constant. `P` is a type with `static
 /// constexpr auto value`, a `static_program`.
-namespace varve::loop {
+namespace varve::fusion {
 
 /// The addresses of arguments, results and the arena while a program runs.
 template <int Arguments, int Results>
@@ -32195,7 +32209,7 @@ VARVE_PART index_t position(auto const& mem, index_t const* i) {
 }
 } // namespace detail
 
-} // namespace varve::loop
+} // namespace varve::fusion
 
 // ---- varve/emit/step_form.hpp
 /// @file
@@ -32204,7 +32218,7 @@ VARVE_PART index_t position(auto const& mem, index_t const* i) {
 ///
 /// The arguments of a shared function are the places of its operands, which are constants after inlining. Only steps of
 /// many operands, and loads of constants or with run-time sizes, have a function each.
-namespace varve::loop {
+namespace varve::fusion {
 
 /// The properties of a step that determine its code. Steps of one form share the code, whatever their operands are.
 /// Compilers spend time on every function that a template creates.
@@ -32269,12 +32283,12 @@ template <class P, int First, int Slot, int Count>
 inline constexpr row_of_places<P, First, Slot, Count> places_of{};
 } // namespace detail
 
-} // namespace varve::loop
+} // namespace varve::fusion
 
 // ---- varve/kernel/records.hpp
 /// @file
 /// Loads of records, that is of arrays whose elements are short rows.
-namespace varve::loop {
+namespace varve::fusion {
 
 /// Number of adjacent fields that `load_fields` reads from each record: 16 bytes.
 template <class T>
@@ -32348,13 +32362,13 @@ VARVE_INLINE void load_fields(T const* p, index_t stride, kernel::batch<T>* out)
   }
 }
 
-} // namespace varve::loop
+} // namespace varve::fusion
 
 // ---- varve/emit/step.hpp
 /// @file
 /// Emission of one step: every index, stride and kernel is a constant, so that only its instruction remains. `P` is a
 /// type with `static constexpr auto value`, a `static_program`.
-namespace varve::loop {
+namespace varve::fusion {
 
 namespace detail {
 /// Loads lanes in a program with run-time sizes: the number of lanes or the stride may be known at run time only.
@@ -32624,7 +32638,7 @@ VARVE_PART void compute([[maybe_unused]] auto const& mem, [[maybe_unused]] index
   if constexpr (S.kept) fixed[at.kept] = now[at.slot];
 }
 
-} // namespace varve::loop
+} // namespace varve::fusion
 
 // ---- varve/kernel/matmul_block.hpp
 /// @file
@@ -32719,7 +32733,7 @@ VARVE_INLINE void multiply_block(index_t k, T const* a, index_t a_row, index_t a
 /// consists of lists while it is made and of arrays in the executable afterwards; the runner uses a `block_view` of
 /// either. `kernel_key`s name the kernels, and linking turns the names into pointers. At run time they are looked up
 /// (`fuse/graph.hpp`); at compile time each named kernel is instantiated once (`fuse/table_driven.hpp`).
-namespace varve::loop {
+namespace varve::fusion {
 
 /// How the addresses of an access advance through one block.
 struct block_access {
@@ -32924,14 +32938,14 @@ struct block_view {
   block_callee const* callees;
 };
 
-} // namespace varve::loop
+} // namespace varve::fusion
 
 // ---- varve/block/chain.hpp
 /// @file
 /// Chains of arithmetic over blocks: several operators are applied while a value is in registers. A few registers of
 /// elements at a time pass through all links of a chain, and a switch selects the operation of each link. One kernel
 /// serves all chains. Its branches repeat for all elements of a block, so processors predict them.
-namespace varve::loop {
+namespace varve::fusion {
 
 namespace detail {
 /// A link with the addresses of its operands, or the registers that contain them. An operand of one element is repeated
@@ -33134,10 +33148,10 @@ kernel::loop chain_loop(dtype t) {
   return t == dtype::float32 ? &detail::run_chain<float> : &detail::run_chain<double>;
 }
 
-} // namespace varve::loop
+} // namespace varve::fusion
 
 // ---- varve/plan/chains.hpp
-namespace varve::loop {
+namespace varve::fusion {
 
 /// A maker of chains from calls of a block. In a chain each call finds the result of the previous one in registers. For
 /// this, calls that do not depend on one another may change places. Linear in the steps.
@@ -33282,10 +33296,10 @@ private:
   }
 };
 
-} // namespace varve::loop
+} // namespace varve::fusion
 
 // ---- varve/plan/table_steps.hpp
-namespace varve::loop {
+namespace varve::fusion {
 
 /// An operator as a kernel over blocks. Operands are converted to `computes`; the result has the dtype `gives`.
 struct block_operation {
@@ -33741,12 +33755,12 @@ private:
   }
 };
 
-} // namespace varve::loop
+} // namespace varve::fusion
 
 // ---- varve/block/kernels.hpp
 /// @file
 /// Kernels over blocks of elements: how plans number them, and which kernel each number stands for.
-namespace varve::loop {
+namespace varve::fusion {
 
 /// The numbers of kernels, in the order of their first request.
 class kernel_numbers {
@@ -34011,14 +34025,14 @@ VARVE_NOINLINE kernel::detail::reducer block_reducer(sink_kind kind, dtype t) {
   });
 }
 
-} // namespace varve::loop
+} // namespace varve::fusion
 
 // ---- varve/core/scratch_memory.hpp
 /// @file
 /// Scratch memory of a thread, for temporaries whose sizes are known only when a program runs.
 ///
 /// The memory grows and is kept. Nested calls take their blocks from it as from a stack.
-namespace varve::loop {
+namespace varve::fusion {
 
 namespace detail {
 /// A piece of memory from which blocks are taken one after the other.
@@ -34123,7 +34137,7 @@ private:
   scratch_block block_{Bytes};
 };
 
-} // namespace varve::loop
+} // namespace varve::fusion
 
 // ---- varve/plan/threads.hpp
 /// @file
@@ -34135,7 +34149,7 @@ private:
 /// per part and combined in the order of the parts, so that results do not depend on the number of threads. Loops whose
 /// steps add to the same elements of an array (sums of columns) stay on one thread, as do products of matrices and
 /// calls. Blocks of run-time programs are shared in the same way, with scratch memory for each thread.
-namespace varve::loop {
+namespace varve::fusion {
 
 /// True if parts of the outermost loop of a body may run at the same time: each of its steps writes its own elements,
 /// or all add to numbers in registers.
@@ -34150,10 +34164,10 @@ constexpr bool can_share(body const& b) {
   return points >= shared_points;
 }
 
-} // namespace varve::loop
+} // namespace varve::fusion
 
 // ---- varve/block/run.hpp
-namespace varve::loop {
+namespace varve::fusion {
 
 /// Fills `n` elements of dtype `t` with a number. (A template, so that it costs nothing unless used.)
 template <class = void>
@@ -34379,10 +34393,10 @@ private:
   }
 };
 
-} // namespace varve::loop
+} // namespace varve::fusion
 
 // ---- varve/block/run_rows.hpp
-namespace varve::loop {
+namespace varve::fusion {
 
 /// A runner of loop nests in turns (`block_group`): some rows of the first, the same rows of the second, and so on,
 /// before any of the next rows. `buffer` and `scratch` are as for `block_runner`. Among the `buffers` buffers, those of
@@ -34435,10 +34449,10 @@ private:
   }
 };
 
-} // namespace varve::loop
+} // namespace varve::fusion
 
 // ---- varve/block/run_graph.hpp
-namespace varve::loop {
+namespace varve::fusion {
 
 /// A runner of a function of linked tables, on the addresses of its arguments and results. `memory` must have room for
 /// `function.memory` bytes and begin at a multiple of 64. No other memory is needed.
@@ -34556,7 +34570,7 @@ private:
   }
 };
 
-} // namespace varve::loop
+} // namespace varve::fusion
 
 // ---- varve/kernel/matmul.hpp
 /// @file
@@ -34696,7 +34710,7 @@ VARVE_NOINLINE void multiply_vector(index_t m, index_t k, matrix<T const> a, T c
 template <class T>
 VARVE_INLINE void share_vector(index_t m, index_t k, matrix<T const> a, T const* x, index_t x_step, T* y,
                                index_t y_step, bool accumulate) {
-  varve::loop::share(m, 4 * static_cast<index_t>(lanes<T>), m * k / 2, [&](index_t from, index_t to) {
+  varve::fusion::share(m, 4 * static_cast<index_t>(lanes<T>), m * k / 2, [&](index_t from, index_t to) {
     detail::multiply_vector<T>(to - from, k, a.at(from, 0), x, x_step, y + from * y_step, y_step, accumulate);
   });
 }
@@ -34849,7 +34863,7 @@ void matmul(index_t m, index_t n, index_t k, matrix<T const> a, matrix<T const> 
       return kernel::matmul<T>(n, m, k, b.transposed(), a.transposed(), c.transposed(), accumulate);
     if (k == 1 && b.col == 1) return detail::multiply_outer<T>(m, n, a, b.data, c, accumulate);
     index_t const work = m * n * k / 8; // a multiplication costs less than an element of other loops
-    varve::loop::share(m, detail::block_rows, work, [&](index_t from, index_t to) {
+    varve::fusion::share(m, detail::block_rows, work, [&](index_t from, index_t to) {
       detail::multiply_blocked<T>(to - from, n, k, a.at(from, 0), b, c.at(from, 0), accumulate);
     });
   }
@@ -34869,7 +34883,7 @@ VARVE_NOINLINE void matmul(dtype type, index_t count, index_t const* apart, inde
                             {static_cast<T const*>(b.data) + i * apart[1], b.row, b.col},
                             {static_cast<T*>(c.data) + i * apart[2], c.row, c.col});
       };
-      if (count > 1) varve::loop::share(count, 1, count * m * n * k / 8, several);
+      if (count > 1) varve::fusion::share(count, 1, count * m * n * k / 8, several);
       else several(0, count);
     }
   });
@@ -35628,7 +35642,7 @@ graph as_traced(graph const& g) {
 // ---- varve/plan/index_maps.hpp
 /// @file
 /// Index maps: for each axis of a value, which index a point of an iteration space reads.
-namespace varve::loop {
+namespace varve::fusion {
 
 /// The index in one axis of a value: `offset + coef * i[dim]`, or just `offset` if `dim` is -1.
 struct axis_index {
@@ -35661,14 +35675,14 @@ constexpr void identity_map(dims const& s, axis_index* m) {
   }
 }
 
-} // namespace varve::loop
+} // namespace varve::fusion
 
 // ---- varve/plan/unfolding.hpp
 /// @file
 /// Unfolding: finds which values, at which indices, one point of an iteration space needs. Views become index maps.
 /// `slice_backward` and `cat` are resolved by splitting the space into boxes, in each of which they are a plain shift
 /// or zero.
-namespace varve::loop {
+namespace varve::fusion {
 
 /// One node at one index map.
 struct instance {
@@ -35976,10 +35990,10 @@ constexpr void unfolding::broadcast_operands(int i, node const& nd, axis_index c
   }
 }
 
-} // namespace varve::loop
+} // namespace varve::fusion
 
 // ---- varve/plan/role.hpp
-namespace varve::loop {
+namespace varve::fusion {
 
 /// How a node is executed: computed where it is used, reduced over a loop, or by a call of its own.
 enum class role : unsigned char { source, inlined, reduction, product, call };
@@ -36124,12 +36138,12 @@ private:
   }
 };
 
-} // namespace varve::loop
+} // namespace varve::fusion
 
 // ---- varve/plan/loop_form.hpp
 /// @file
 /// The results that the members of a loop store, and the costs by which a loop nest chooses its form.
-namespace varve::loop {
+namespace varve::fusion {
 
 /// A result of a loop over the iteration space; `at` is its affine address in the buffer.
 struct root {
@@ -36242,10 +36256,10 @@ constexpr void fill(program& p, int buffer, sink_kind kind) {
   p.stages.push_back(s);
 }
 
-} // namespace varve::loop
+} // namespace varve::fusion
 
 // ---- varve/plan/demand.hpp
-namespace varve::loop {
+namespace varve::fusion {
 
 /// A node that a loop computes, or a copy of its value.
 struct member {
@@ -36359,13 +36373,13 @@ constexpr void seed(unfolding& u, role_table const& roles, list<int> const& buff
   }
 }
 
-} // namespace varve::loop
+} // namespace varve::fusion
 
 // ---- varve/plan/loop_order.hpp
 /// @file
 /// The loops of a nest. The addresses of instances and roots over the iteration space determine the loops, their order,
 /// and the loop that runs in SIMD registers.
-namespace varve::loop {
+namespace varve::fusion {
 
 /// The loops that compute `roots` over `u.range`.
 class nest_loops {
@@ -36513,12 +36527,12 @@ private:
   }
 };
 
-} // namespace varve::loop
+} // namespace varve::fusion
 
 // ---- varve/plan/lower.hpp
 /// @file
 /// Lowering: turns the instances of an unfolding into the steps of one loop nest.
-namespace varve::loop {
+namespace varve::fusion {
 
 /// The writer of a loop nest into a program: its steps, in the order of the nodes, and its sinks.
 class nest_writer : nest_loops {
@@ -36811,12 +36825,12 @@ constexpr void lower(unfolding const& u, int rank, list<root> const& roots, list
   nest.write();
 }
 
-} // namespace varve::loop
+} // namespace varve::fusion
 
 // ---- varve/plan/planner.hpp
 /// @file
 /// Planning: which values are stored, which loops compute them, and in which order.
-namespace varve::loop {
+namespace varve::fusion {
 
 /// The planner of a graph (region 0). Work is bounded by the number of loops times the number of nodes.
 class planner {
@@ -37141,10 +37155,10 @@ constexpr program plan(graph const& g, bool samples = false) {
   return planner(g).run(samples);
 }
 
-} // namespace varve::loop
+} // namespace varve::fusion
 
 // ---- varve/plan/row_sharing.hpp
-namespace varve::loop {
+namespace varve::fusion {
 
 /// A buffer with separate rows of `stride` elements each.
 struct row_buffer {
@@ -37306,7 +37320,7 @@ private:
   }
 };
 
-} // namespace varve::loop
+} // namespace varve::fusion
 
 // ---- varve/plan/row_groups.hpp
 /// @file
@@ -37316,7 +37330,7 @@ private:
 /// A turn covers a few rows. Softmax becomes one stage, and the memory between its nests has room for those rows only,
 /// not for the whole array. The value of a row is an operand of one element. Values that several nests compute are kept
 /// once (`row_sharing.hpp`).
-namespace varve::loop {
+namespace varve::fusion {
 
 /// True if the rounds of the outermost loop add to the same elements.
 constexpr bool folds_rows(program const& p, body const& b) {
@@ -37556,10 +37570,10 @@ private:
   }
 };
 
-} // namespace varve::loop
+} // namespace varve::fusion
 
 // ---- varve/plan/tables_of_graph.hpp
-namespace varve::loop {
+namespace varve::fusion {
 
 /// A planner of a graph and its functions as tables.
 template <class Kernels>
@@ -37642,7 +37656,7 @@ private:
   }
   /// Plans region 0 of `g` as function `number`, followed by the functions that it calls.
   constexpr void function(graph const& g, int number) {
-    program p = loop::plan(g);
+    program p = fusion::plan(g);
     list<row_group> const groups = row_planner<dependent<void, Kernels>>(p).run();
     if (number == 0) r.results = p.results;
     block_function f{static_cast<int>(r.buffers.size()),
@@ -37717,13 +37731,13 @@ constexpr block_program plan_blocks(graph const& g) {
   return block_graph_planner<Kernels>::plan(g);
 }
 
-} // namespace varve::loop
+} // namespace varve::fusion
 
 // ---- varve/block/prepared.hpp
 /// @file
 /// Graphs made at run time, planned and linked to the kernels of tensors. `fuse(graph)` runs them, and so do other
 /// kernels that apply the user's functions to blocks.
-namespace varve::loop {
+namespace varve::fusion {
 
 /// The kernels of tensors, which operators use when they are called on tensors, found by name. Every value has its own
 /// dtype, so that integers are exact.
@@ -37808,10 +37822,10 @@ G typed_and_optimized(G const& g);
 template <class = void>
 void run_prepared(prepared const& r, void const* const* arguments, void* const* results);
 
-} // namespace varve::loop
+} // namespace varve::fusion
 
 #if VARVE_DEFINES
-namespace varve::loop {
+namespace varve::fusion {
 template <class Kernels>
 VARVE_COLD std::shared_ptr<prepared const> prepare_tables(graph const& g) {
   auto r = std::make_shared<dependent<prepared, Kernels>>();
@@ -37874,7 +37888,7 @@ VARVE_NOINLINE void run_prepared(prepared const& r, void const* const* arguments
     block_graph_runner<>::run(r.view(), 0, arguments, results, static_cast<std::byte*>(memory.raw()));
   }
 }
-} // namespace varve::loop
+} // namespace varve::fusion
 #endif
 
 // ---- varve/kernel/convolution_direct.hpp
@@ -38759,12 +38773,13 @@ VARVE_NOINLINE void convolve(dtype type, convolution_sizes const& s, void const*
       index_t const field = s.groups * s.field_channels * s.field_size(),
                     places = s.groups * s.place_channels * s.places(), of_input = s.transposed ? places : field,
                     of_output = s.transposed ? field : places;
-      varve::loop::share(s.batch, 1, s.batch * places * s.field_channels * s.taps() / 8, [&](index_t from, index_t to) {
-        convolution_sizes some = s;
-        some.batch = to - from;
-        kernel::convolve<T>(some, static_cast<T const*>(input) + from * of_input, static_cast<T const*>(weight),
-                            static_cast<T*>(output) + from * of_output);
-      });
+      varve::fusion::share(
+          s.batch, 1, s.batch * places * s.field_channels * s.taps() / 8, [&](index_t from, index_t to) {
+            convolution_sizes some = s;
+            some.batch = to - from;
+            kernel::convolve<T>(some, static_cast<T const*>(input) + from * of_input, static_cast<T const*>(weight),
+                                static_cast<T*>(output) + from * of_output);
+          });
     }
   });
 }
@@ -38951,7 +38966,7 @@ void matmul_fixed(T const* a, T const* b, T* c) {
 // ---- varve/emit/call.hpp
 /// @file
 /// Operators with loops of their own: matrix products, convolutions, and operators that address memory by values.
-namespace varve::loop {
+namespace varve::fusion {
 
 /// The shape facts that `slice_backward` needs; they are constants if the compiler knows the sizes.
 struct slice_backward_facts {
@@ -39141,13 +39156,13 @@ VARVE_INLINE void call(auto const& mem) {
   }
 }
 
-} // namespace varve::loop
+} // namespace varve::fusion
 
 // ---- varve/emit/accumulators.hpp
 /// @file
 /// Partial results of the reductions of a loop body: one per lane in registers, and as numbers. Functions depend on
 /// kind and lane type, not on the sink, since a program may have a thousand sinks.
-namespace varve::loop {
+namespace varve::fusion {
 
 /// Returns the neutral element of a reduction.
 template <sink_kind Kind, class T>
@@ -39272,7 +39287,7 @@ struct sink_table {
 template <class P, int B>
 inline constexpr sink_table<P, B> table_of_sinks{};
 
-} // namespace varve::loop
+} // namespace varve::fusion
 
 // ---- varve/plan/cut_bodies.hpp
 /// @file
@@ -39286,7 +39301,7 @@ inline constexpr sink_table<P, B> table_of_sinks{};
 /// `emit/stages.hpp` those of stages. More than 64 stages become functions of 16. More than 128 sinks (32 in a body
 /// with blocks) become functions of 32, or one loop over a table if they are alike. The steps that such a body computes
 /// before its innermost loop become functions of 64 steps, too. `bench/growth` measures the compile time per node.
-namespace varve::loop {
+namespace varve::fusion {
 
 /// Steps of a block, and of a body that stays whole, which is far more than usual programs have. An operator whose
 /// kernel has many operations counts as `long_step` steps.
@@ -39437,13 +39452,13 @@ constexpr void cut_long_bodies(program& p) {
     else detail::call_many_apart(p, b);
 }
 
-} // namespace varve::loop
+} // namespace varve::fusion
 
 // ---- varve/emit/blocks.hpp
 /// @file
 /// Loop bodies as functions: sequences of steps in the caller, blocks of a long body as separate functions, and the
 /// steps before the innermost loop.
-namespace varve::loop {
+namespace varve::fusion {
 
 namespace detail {
 template <class P, int First, int From, int Vector, class M, class V, int... K>
@@ -39514,7 +39529,7 @@ VARVE_PART void run_blocks_of_body(Mem const& mem, index_t const* i, V* fixed) {
   if constexpr (now < Count) run_blocks_of_body<P, First + now, Count - now, Vector, M>(mem, i, fixed);
 }
 
-} // namespace varve::loop
+} // namespace varve::fusion
 
 // ---- varve/emit/loop_nest.hpp
 /// @file
@@ -39523,7 +39538,7 @@ VARVE_PART void run_blocks_of_body(Mem const& mem, index_t const* i, V* fixed) {
 /// even a `where` of a few instructions. A translation unit with many of them would otherwise call them, and a call
 /// makes all SIMD registers unavailable. Kernels of a program's own operators may be `VARVE_INLINE` too. The code
 /// around them is `VARVE_PART` of a `VARVE_WHOLE` (`config.hpp`).
-namespace varve::loop {
+namespace varve::fusion {
 
 /// The emitted form of loop nest `B` of program `P`: loops around one straight-line body. Bounds are constants, except
 /// run-time sizes.
@@ -39864,7 +39879,7 @@ private:
   }
 };
 
-} // namespace varve::loop
+} // namespace varve::fusion
 
 // ---- varve/pass/join_slices.hpp
 namespace varve {
@@ -40357,7 +40372,7 @@ constexpr graph prepare(graph const& traced) {
 /// Interleaves steps that depend on each other with steps that do not. Processors look ahead themselves, but only by
 /// some hundred instructions. If a long body consists of chains written one after the other, they wait. `schedule`
 /// calls this for bodies whose longest chain takes a large part of their time.
-namespace varve::loop::detail {
+namespace varve::fusion::detail {
 
 /// A pass that moves steps of an ordered body forward into the time in which the steps before them would wait. Times
 /// are half cycles: two steps begin in each cycle, or one memory access by a sink.
@@ -40492,7 +40507,7 @@ private:
   list<int> next{}, when{};
 };
 
-} // namespace varve::loop::detail
+} // namespace varve::fusion::detail
 
 // ---- varve/plan/schedule.hpp
 /// @file
@@ -40503,7 +40518,7 @@ private:
 /// than a processor's look-ahead. Its longest chain of dependent steps must also take more than half the time in which
 /// all can begin. Short bodies run for two vectors step by step, so that one vector has work while the other waits. So
 /// do long ones with more accumulators than registers, which are then loaded and stored once for both vectors.
-namespace varve::loop {
+namespace varve::fusion {
 
 /// Registers for values, excluding those that operators of many instructions need themselves.
 inline constexpr int registers = sizeof(kernel::batch<float>) == 64 ? 24 : 14;
@@ -40699,10 +40714,10 @@ constexpr void schedule(program& p, int room = registers) {
   for (body& b : p.bodies) b.paired = b.paired || gains_by_pairs(p, b);
 }
 
-} // namespace varve::loop
+} // namespace varve::fusion
 
 // ---- varve/emit/stages.hpp
-namespace varve::loop {
+namespace varve::fusion {
 
 template <class Make>
 struct compiled;
@@ -41108,11 +41123,11 @@ struct compiled : detail::compiled_or_not<Make> {
   /// Executes the program.
   template <int Arguments, int Results>
   static VARVE_PART void run(memory<Arguments, Results> const& mem) {
-    loop::run<compiled>(mem);
+    fusion::run<compiled>(mem);
   }
 };
 
-} // namespace varve::loop
+} // namespace varve::fusion
 
 // ---- varve/value/memory_view.hpp
 /// @file
@@ -41526,7 +41541,7 @@ constexpr T* data_of(tensor_ref<T, D...> const& x) {
 
 // ---- varve/fuse/fuse.hpp
 namespace varve {
-namespace loop {
+namespace fusion {
 
 /// The dtype and sizes of a static argument as the compiler traces it: a number or an `array`.
 template <class A>
@@ -41705,19 +41720,19 @@ private:
     P::template run<sizeof...(A), sizeof...(R)>({{data_of(a)...}, {data_of(std::get<K>(out))...}, nullptr});
   }
 };
-} // namespace loop
+} // namespace fusion
 
 /// A function compiled as a whole: see `fuse`.
-template <class F, class How = loop::unrolled>
+template <class F, class How = fusion::unrolled>
 struct fused {
-  static_assert(loop::execution<How>,
+  static_assert(fusion::execution<How>,
                 "varve: fuse: the second argument says how the function is executed: table_driven");
   static_assert(std::is_empty_v<F>, "varve: fuse: the function must capture nothing; pass the values as arguments, or "
                                     "include <varve/compile/compile.hpp> for calls on tensors");
 
   /// The program for arguments of the given types, as a constant: its stages and its workspace.
   template <class... A>
-  using program = loop::program_for<How, F, loop::argument<A>...>;
+  using program = fusion::program_for<How, F, fusion::argument<A>...>;
   /// Bytes of stack that temporaries need; 0 for purely pointwise functions and reductions.
   template <class... A>
   static constexpr index_t workspace_bytes = program<A...>::value.workspace;
@@ -41727,12 +41742,12 @@ struct fused {
   /// `into`.
   template <class... A>
   VARVE_WHOLE auto operator()(A const&... a) const {
-    if constexpr (loop::execution<How> && std::is_empty_v<F> &&
-                  loop::accept_arguments<A...>()) { // after a failed assertion nothing more is instantiated
-      if constexpr (loop::accept_function<F, loop::argument<A>...>()) {
+    if constexpr (fusion::execution<How> && std::is_empty_v<F> &&
+                  fusion::accept_arguments<A...>()) { // after a failed assertion nothing more is instantiated
+      if constexpr (fusion::accept_function<F, fusion::argument<A>...>()) {
         using P = program<A...>;
         if constexpr (sizeof(P) && requires { P::value; })
-          return loop::result_pack<P, std::make_index_sequence<P::value.used.results>>::call(a...);
+          return fusion::result_pack<P, std::make_index_sequence<P::value.used.results>>::call(a...);
         else return nth<0>(a...);
       } else return nth<0>(a...);
     } else if constexpr (sizeof...(A) > 0) {
@@ -41742,11 +41757,11 @@ struct fused {
   /// Writes results to variables or `tensor_ref`s: `f.into(r...)(x...)` writes to `r...` and avoids copies of large
   /// arrays. No result may overlap an argument.
   template <class... R>
-  constexpr loop::writer<F, How, R...> into(R&&... r) const {
+  constexpr fusion::writer<F, How, R...> into(R&&... r) const {
     return {{static_cast<R&&>(r)...}};
   }
   /// Writes results to the elements of a tuple: `f.into(std::tie(a, b))(x...)`.
-  template <loop::tuple_of_targets R>
+  template <fusion::tuple_of_targets R>
   constexpr auto into(R&& r) const {
     return std::apply([this](auto&&... one) { return into(static_cast<decltype(one)>(one)...); }, static_cast<R&&>(r));
   }
@@ -41785,7 +41800,7 @@ constexpr fused<F, How> fuse(F const&, How) {
 /// their interface. For tensors each call checks dtype, sizes and backend. It also checks that no transform or autograd
 /// would miss the call, and that no result overlaps memory that is read.
 namespace varve {
-namespace loop {
+namespace fusion {
 
 template <class S>
 inline constexpr bool is_spec = false;
@@ -42000,18 +42015,18 @@ private:
     (std::get<K>(out).bump_version(), ...);
   }
 };
-} // namespace loop
+} // namespace fusion
 
 /// A function compiled as a whole for declared arguments: see `fuse<spec<...>...>`.
 template <class F, class How, class... S>
 struct fused_for {
-  static_assert(loop::execution<How>,
+  static_assert(fusion::execution<How>,
                 "varve: fuse: the second argument says how the function is executed: table_driven");
   static_assert(std::is_empty_v<F>,
                 "varve: fuse: the function must capture nothing; pass the values as arguments, or compile(f)");
 
   /// The program, as a constant.
-  using program = loop::program_for<How, F, loop::declared<S>...>;
+  using program = fusion::program_for<How, F, fusion::declared<S>...>;
   /// Bytes of stack that temporaries need.
   static constexpr index_t workspace_bytes = program::value.workspace;
 
@@ -42024,8 +42039,8 @@ struct fused_for {
   template <class... X>
   auto operator()(X const&... x) const {
     static_assert(sizeof...(X) == sizeof...(S), "varve: fuse: the call must have as many arguments as there are specs");
-    if constexpr (loop::execution<How> && std::is_empty_v<F> && sizeof...(X) == sizeof...(S)) {
-      if constexpr (loop::accept_function<F, loop::declared<S>...>()) return run(x...);
+    if constexpr (fusion::execution<How> && std::is_empty_v<F> && sizeof...(X) == sizeof...(S)) {
+      if constexpr (fusion::accept_function<F, fusion::declared<S>...>()) return run(x...);
       else return nth<0>(x...); // gives the result a type, so that its uses cause no further error messages
     }
   }
@@ -42035,14 +42050,14 @@ struct fused_for {
   template <class... R>
     requires(std::is_same_v<std::remove_cvref_t<R>, tensor> && ...)
   auto into(R&&... r) const {
-    if constexpr (loop::accept_function<F, loop::declared<S>...>()) {
+    if constexpr (fusion::accept_function<F, fusion::declared<S>...>()) {
       static_assert(program::value.used.results == sizeof...(R),
                     "varve: fuse: into(...) needs as many tensors as the function has results");
-      return loop::tensor_writer<program, std::tuple<S...>, R...>{{static_cast<R&&>(r)...}};
+      return fusion::tensor_writer<program, std::tuple<S...>, R...>{{static_cast<R&&>(r)...}};
     }
   }
   /// Writes the results to the tensors of a tuple: `f.into(std::tuple{a, b})(x...)`.
-  template <loop::tuple_of_targets R>
+  template <fusion::tuple_of_targets R>
   auto into(R&& r) const {
     return std::apply([this](auto&&... one) { return into(static_cast<decltype(one)>(one)...); }, static_cast<R&&>(r));
   }
@@ -42050,16 +42065,16 @@ struct fused_for {
 private:
   template <class... X>
   static auto run(X const&... x) {
-    loop::checked_arguments<std::make_integer_sequence<int, sizeof...(S)>, S...> const in(x...);
+    fusion::checked_arguments<std::make_integer_sequence<int, sizeof...(S)>, S...> const in(x...);
     return [&]<std::size_t... K>(std::index_sequence<K...>) {
       auto made = [](meta const& m) { return tensor::empty(m.sizes, m.type); };
       if constexpr (sizeof...(K) == 1) {
         tensor r = made(program::value.results[0]);
-        loop::run_checked<program>(in.all, r.raw());
+        fusion::run_checked<program>(in.all, r.raw());
         return r;
       } else {
         tensor r[] = {made(program::value.results[K])...};
-        loop::run_checked<program>(in.all, r[K].raw()...);
+        fusion::run_checked<program>(in.all, r[K].raw()...);
         return std::tuple{static_cast<tensor&&>(r[K])...};
       }
     }(std::make_index_sequence<program::value.used.results>{});
@@ -42071,19 +42086,19 @@ private:
 /// directly on the memory, without dispatch. It allocates only the results and copies of arguments that are not
 /// contiguous.
 template <auto First, auto... Rest, class F>
-  requires(loop::specs<First, Rest...> && loop::fixed_specs<First, Rest...>)
-constexpr fused_for<F, loop::unrolled, std::remove_cvref_t<decltype(First)>, std::remove_cvref_t<decltype(Rest)>...>
+  requires(fusion::specs<First, Rest...> && fusion::fixed_specs<First, Rest...>)
+constexpr fused_for<F, fusion::unrolled, std::remove_cvref_t<decltype(First)>, std::remove_cvref_t<decltype(Rest)>...>
 fuse(F const&) {
   return {};
 }
 /// Compiles a function for tensors and another way of execution: `fuse<spec<float, 64>>(f, table_driven)`.
 template <auto First, auto... Rest, class F, class How>
-  requires loop::specs<First, Rest...>
+  requires fusion::specs<First, Rest...>
 constexpr auto fuse(F const&, How) {
   static_assert(
-      loop::fixed_specs<First, Rest...>,
+      fusion::fixed_specs<First, Rest...>,
       "varve: fuse: table_driven: the sizes of a spec must be numbers; leave table_driven out for symbolic ones");
-  if constexpr (loop::fixed_specs<First, Rest...>)
+  if constexpr (fusion::fixed_specs<First, Rest...>)
     return fused_for<F, How, std::remove_cvref_t<decltype(First)>, std::remove_cvref_t<decltype(Rest)>...>{};
 }
 
@@ -42106,19 +42121,19 @@ namespace varve {
 /// A graph planned for running as a whole: see `fuse(graph)`. Copies share the plan.
 class fused_graph {
 public:
-  explicit fused_graph(std::shared_ptr<loop::prepared const> plan) : plan_(std::move(plan)) {}
+  explicit fused_graph(std::shared_ptr<fusion::prepared const> plan) : plan_(std::move(plan)) {}
   /// The dtypes and sizes of the arguments; those of the results are `results()`.
   list<meta> const& arguments() const { return plan_->p.arguments; }
   list<meta> const& results() const { return plan_->p.results; }
   /// The program that the planner made of the graph.
-  loop::block_program const& program() const { return plan_->p; }
+  fusion::block_program const& program() const { return plan_->p; }
   /// Runs on tensors and returns new tensors. The dtype and sizes of each argument are checked first (`dtype_error`,
   /// `shape_error`, with the number of the argument, expected and found). `transform_error` or `autograd_error` is
   /// thrown if a transform or autograd would miss the call. Tensors whose elements are not in row-major order are
   /// copied.
   template <class T = tensor>
   boxed_args operator()(boxed_args const& x) const {
-    return call<T>(x, [&](void const* const* in, void* const* out) { loop::run_prepared<>(*plan_, in, out); });
+    return call<T>(x, [&](void const* const* in, void* const* out) { fusion::run_prepared<>(*plan_, in, out); });
   }
   /// Runs another program for these arguments, `run(arguments, results)` on addresses, after the same checks and copies
   /// as `operator()`.
@@ -42131,8 +42146,8 @@ public:
     std::vector<dependent<void*, T>> out;
     boxed_args kept, y;
     for (int k = 0; k < x.size(); ++k) {
-      tensor const& t = loop::plain_tensor(x[k]);
-      loop::check_tensor({"argument", k, arguments()[k]}, t);
+      tensor const& t = fusion::plain_tensor(x[k]);
+      fusion::check_tensor({"argument", k, arguments()[k]}, t);
       if (!t.is_contiguous()) kept.push_back(detail::contiguous_copy(t));
       in.push_back((t.is_contiguous() ? t : kept[kept.size() - 1]).raw());
     }
@@ -42145,7 +42160,7 @@ public:
   }
 
 private:
-  std::shared_ptr<loop::prepared const> plan_;
+  std::shared_ptr<fusion::prepared const> plan_;
 };
 
 /// Plans a graph, made by `make_fx` or `trace`, for running as a whole: `auto run = fuse(make_fx(f)(x)); tensor y =
@@ -42160,8 +42175,8 @@ private:
 template <class G>
   requires std::is_same_v<G, graph>
 fused_graph fuse(G const& g) {
-  G const better = loop::typed_and_optimized(g);
-  return fused_graph(loop::prepare_tables<>(better));
+  G const better = fusion::typed_and_optimized(g);
+  return fused_graph(fusion::prepare_tables<>(better));
 }
 
 } // namespace varve
@@ -42785,7 +42800,7 @@ public:
     if (!this_thread_state.quiet()) return false;
     for (int k = 0; k < call.arguments.size(); ++k)
       if (call.arguments[k].defined() && call.arguments[k].is_wrapped())
-        call.arguments[k] = tensor(loop::plain_tensor(call.arguments[k]));
+        call.arguments[k] = tensor(fusion::plain_tensor(call.arguments[k]));
     if (!run_plainly(call.arguments)) return false;
     auto const v = this->found_or_made(call);
     if (static_cast<fused_program<T> const&>(*v->made).as_it_is || !run_plainly(v->captured)) return false;
@@ -42967,7 +42982,7 @@ auto fuse(F const& f) {
 }
 /// Fuses a function that captures: `fuse(f, table_driven)`. Programs made at run time are always tables, so `How`
 /// changes nothing.
-template <class F, loop::execution How>
+template <class F, fusion::execution How>
   requires(!std::is_empty_v<F> && !std::is_same_v<F, graph>)
 auto fuse(F const& f, How) {
   return fuse(f);
@@ -44219,7 +44234,7 @@ constexpr auto functionalize(F const& f) {
 // ---- varve/fuse/sized_argument.hpp
 /// @file
 /// Arguments of fused functions with symbolic sizes. They bind the symbols and are checked against them.
-namespace varve::loop {
+namespace varve::fusion {
 
 /// The sizes of the symbols in one call. The first argument that has a symbol defines its size.
 template <class Names>
@@ -44346,13 +44361,13 @@ private:
   tensor copy_;
 };
 
-} // namespace varve::loop
+} // namespace varve::fusion
 
 // ---- varve/fuse/sized.hpp
 /// @file
 /// Fused functions of tensors whose specs have symbolic sizes. Each call binds the symbols and checks the sizes once.
 namespace varve {
-namespace loop {
+namespace fusion {
 
 /// The distinct symbols of a list of specs.
 template <class... S>
@@ -44453,29 +44468,29 @@ constexpr bool accept_plan() {
   if constexpr (traces) return same_plans<compiled<Make>>();
   else return false;
 }
-} // namespace loop
+} // namespace fusion
 
 /// A function compiled as a whole for declared arguments with symbolic sizes: see `fuse<spec<...>...>`.
 template <class F, class... S>
 struct fused_sized_for {
   static_assert(std::is_empty_v<F>,
                 "varve: fuse: the function must capture nothing; pass the values as arguments, or compile(f)");
-  static_assert(loop::symbols_of<S...>{}.count <= loop::max_symbols,
+  static_assert(fusion::symbols_of<S...>{}.count <= fusion::max_symbols,
                 "varve: fuse: the specs have too many symbols; give some of them numbers");
 
-  using make = loop::traced_for_samples<F, S...>;
+  using make = fusion::traced_for_samples<F, S...>;
   /// The program, as a constant. Numbers in it that satisfy `is_run_time` stand for expressions.
-  using program = loop::compiled<make>;
+  using program = fusion::compiled<make>;
 
   /// Returns the bytes of memory that temporaries need for these sizes of the symbols, in the order in which the specs
   /// name them. The sum covers the stack and, for temporaries of symbolic size, scratch memory that each thread keeps.
   template <std::convertible_to<index_t>... N>
   static index_t workspace_bytes(N... sizes) {
-    static_assert(sizeof...(N) == loop::symbols_of<S...>{}.count,
+    static_assert(sizeof...(N) == fusion::symbols_of<S...>{}.count,
                   "varve: fuse: workspace_bytes needs a size for each symbol of the specs");
     index_t const symbols[] = {static_cast<index_t>(sizes)...};
     index_t piece[program::value.pieces + 1];
-    return program::value.workspace + loop::size_values<program>(symbols).lay_out(piece);
+    return program::value.workspace + fusion::size_values<program>(symbols).lay_out(piece);
   }
 
   /// Runs on tensors, numbers for specs of rank 0, static values, and `tensor_ref`s with run-time extents, as
@@ -44485,8 +44500,8 @@ struct fused_sized_for {
   auto operator()(X const&... x) const {
     static_assert(sizeof...(X) == sizeof...(S), "varve: fuse: the call must have as many arguments as there are specs");
     if constexpr (std::is_empty_v<F> && sizeof...(X) == sizeof...(S) &&
-                  loop::symbols_of<S...>{}.count <= loop::max_symbols) {
-      if constexpr (loop::accept_plan<make>()) {
+                  fusion::symbols_of<S...>{}.count <= fusion::max_symbols) {
+      if constexpr (fusion::accept_plan<make>()) {
         call const c(x...);
         return [&]<std::size_t... K>(std::index_sequence<K...>) {
           auto made = [&](int k) { return tensor::empty(c.result(k).sizes, c.result(k).type); };
@@ -44508,20 +44523,20 @@ struct fused_sized_for {
   template <class... R>
     requires(std::is_same_v<std::remove_cvref_t<R>, tensor> && ...)
   auto into(R&&... r) const {
-    if constexpr (loop::accept_plan<make>()) {
+    if constexpr (fusion::accept_plan<make>()) {
       static_assert(program::value.used.results == sizeof...(R),
                     "varve: fuse: into(...) needs as many tensors as the function has results");
-      return loop::sized_writer<call, R...>{{static_cast<R&&>(r)...}};
+      return fusion::sized_writer<call, R...>{{static_cast<R&&>(r)...}};
     }
   }
   /// Writes the results to the tensors of a tuple: `f.into(std::tuple{a, b})(x...)`.
-  template <loop::tuple_of_targets R>
+  template <fusion::tuple_of_targets R>
   auto into(R&& r) const {
     return std::apply([this](auto&&... one) { return into(static_cast<decltype(one)>(one)...); }, static_cast<R&&>(r));
   }
 
 private:
-  using call = loop::sized_call<make, program, std::make_integer_sequence<int, sizeof...(S)>, S...>;
+  using call = fusion::sized_call<make, program, std::make_integer_sequence<int, sizeof...(S)>, S...>;
 };
 
 /// Compiles a function for tensors some of whose sizes are only known at the call: `constexpr auto f = fuse<spec<float,
@@ -44530,14 +44545,14 @@ private:
 /// symbol is 0 or more. While tracing it differs from every number and every other symbol, and it never counts as 1.
 /// Broadcasting along it therefore works only for values whose spec has size 1 there.
 template <auto First, auto... Rest, class F>
-  requires(loop::specs<First, Rest...> && !loop::fixed_specs<First, Rest...>)
+  requires(fusion::specs<First, Rest...> && !fusion::fixed_specs<First, Rest...>)
 constexpr fused_sized_for<F, std::remove_cvref_t<decltype(First)>, std::remove_cvref_t<decltype(Rest)>...>
 fuse(F const&) {
   return {};
 }
 /// Compiles a function for specs that are types: `using row = spec_t<float, 3>; fuse<row>(f)`.
 template <class First, class... Rest, class F>
-  requires(loop::is_spec<First> && (loop::is_spec<Rest> && ...))
+  requires(fusion::is_spec<First> && (fusion::is_spec<Rest> && ...))
 constexpr auto fuse(F const& f) {
   return fuse<First{}, Rest{}...>(f);
 }
@@ -44554,7 +44569,7 @@ constexpr auto fuse(F const& f) {
 /// its kernels. Each node costs the compiler only tracing and planning. At run time a table takes 1.2 to 7 times as
 /// long as emitted loops.
 namespace varve {
-namespace loop {
+namespace fusion {
 
 /// The array sizes of frozen tables.
 struct block_sizes {
@@ -44750,12 +44765,12 @@ private:
                                    value.functions, value.constants, linked::kernels, linked::folds, linked::callees};
 };
 
-} // namespace loop
+} // namespace fusion
 
 /// The execution of `fuse(f, table_driven)`.
 struct table_driven_t {
   template <class Make>
-  using program = loop::tabulated<Make>;
+  using program = fusion::tabulated<Make>;
 };
 /// A tag that keeps a fused function as a table: `constexpr auto step = fuse(grad(loss), table_driven);`,
 /// `fuse<spec<float, 64>>(f, table_driven)`. The compiler traces, optimizes and plans it, but the loop kernels of
@@ -45406,7 +45421,7 @@ constexpr graph relax(graph const& g) {
 // ---- varve/fuse/fast_math.hpp
 namespace varve {
 
-namespace loop {
+namespace fusion {
 /// A function that is fused with `fast_math`.
 template <class F>
 struct relaxed {
@@ -45434,7 +45449,7 @@ struct traced_for_samples<relaxed<F>, S...> : traced_for_samples<F, S...> {
     return varve::detail::relaxed<dependent<mul_t, F>>(better);
   }
 };
-} // namespace loop
+} // namespace fusion
 
 /// The type of `fast_math`.
 struct fast_math_t {};
@@ -45454,7 +45469,7 @@ inline constexpr fast_math_t fast_math{};
 
 template <class F>
   requires std::is_empty_v<F>
-constexpr fused<loop::relaxed<F>> fuse(F const&, fast_math_t) {
+constexpr fused<fusion::relaxed<F>> fuse(F const&, fast_math_t) {
   return {};
 }
 namespace detail {
@@ -45473,23 +45488,23 @@ template <class G>
   requires std::is_same_v<G, graph>
 fused_graph fuse(G const& g, fast_math_t) {
   detail::relaxed_operators<G>();
-  G const better = loop::typed_and_optimized(g);
+  G const better = fusion::typed_and_optimized(g);
   G const relaxed = detail::relaxed<>(better);
-  return fused_graph(loop::prepare_tables<>(relaxed));
+  return fused_graph(fusion::prepare_tables<>(relaxed));
 }
 template <class F, class How>
-constexpr fused<loop::relaxed<F>, How> fuse(F const&, How, fast_math_t) {
+constexpr fused<fusion::relaxed<F>, How> fuse(F const&, How, fast_math_t) {
   return {};
 }
 template <auto First, auto... Rest, class F>
-  requires loop::specs<First, Rest...>
+  requires fusion::specs<First, Rest...>
 constexpr auto fuse(F const& f, fast_math_t) {
-  return fuse<First, Rest...>(loop::relaxed<F>{f});
+  return fuse<First, Rest...>(fusion::relaxed<F>{f});
 }
 template <auto First, auto... Rest, class F, class How>
-  requires loop::specs<First, Rest...>
+  requires fusion::specs<First, Rest...>
 constexpr auto fuse(F const& f, How how, fast_math_t) {
-  return fuse<First, Rest...>(loop::relaxed<F>{f}, how);
+  return fuse<First, Rest...>(fusion::relaxed<F>{f}, how);
 }
 
 } // namespace varve
@@ -47114,7 +47129,7 @@ tensor map_rows(index_t n, tensor const& x, X const&... more) {
     [&]<std::size_t... K>(std::index_sequence<K...>) {
       T const* const in[] = {floats_of<T>(all[K])...};
       T* const out = static_cast<T*>(r.raw());
-      loop::share(numel(x.sizes()).bits / n, 1, numel(x.sizes()).bits, [&](index_t from, index_t to) {
+      fusion::share(numel(x.sizes()).bits / n, 1, numel(x.sizes()).bits, [&](index_t from, index_t to) {
         Kernel::template run<T>(to - from, n, (in[K] + from * n)..., out + from * n);
       });
     }(std::make_index_sequence<1 + sizeof...(X)>{});
@@ -47629,9 +47644,9 @@ void attend(attention_head<T> const& h, index_t from, index_t to, T scale, Tiles
   constexpr index_t M = work::M, N = work::N, W = work::W;
   work const w(h);
   index_t const keys = w.whole_keys() * h.features, values = h.keys * w.wide_v;
-  varve::loop::scratch_block const memory(static_cast<std::size_t>(work::bytes(keys) + work::bytes(values) +
-                                                                   work::bytes(M * (w.wide_e + N + w.wide_v + 2))) +
-                                          256);
+  varve::fusion::scratch_block const memory(static_cast<std::size_t>(work::bytes(keys) + work::bytes(values) +
+                                                                     work::bytes(M * (w.wide_e + N + w.wide_v + 2))) +
+                                            256);
   detail::work_memory at{memory.data()};
   T *const k = at.take<T>(keys), *const v = at.take<T>(values), *const q = at.take<T>(M * w.wide_e),
            *const raw = at.take<T>(M * N), *const sum = at.take<T>(M * w.wide_v), *const state = at.take<T>(2 * M);
@@ -47680,10 +47695,10 @@ void attend_backward(attention_head<T> const& h, T scale, Tiles& tiles, attentio
   constexpr index_t M = work::M, N = work::N, W = work::W;
   work const w(h);
   index_t const keys = w.whole_keys() * h.features, rows = h.keys * w.wide_e, values = w.whole_keys() * h.values;
-  varve::loop::scratch_block const memory(static_cast<std::size_t>(work::bytes(keys) + work::bytes(rows) +
-                                                                   work::bytes(values) + 2 * work::bytes(M * w.wide_e) +
-                                                                   work::bytes(M * w.wide_v) + 3 * work::bytes(M * N)) +
-                                          256);
+  varve::fusion::scratch_block const memory(
+      static_cast<std::size_t>(work::bytes(keys) + work::bytes(rows) + work::bytes(values) +
+                               2 * work::bytes(M * w.wide_e) + work::bytes(M * w.wide_v) + 3 * work::bytes(M * N)) +
+      256);
   detail::work_memory at{memory.data()};
   T *const k = at.take<T>(keys), *const key_rows = at.take<T>(rows), *const v = at.take<T>(values),
            *const q = at.take<T>(M * w.wide_e), *const dq = at.take<T>(M * w.wide_e),
@@ -47745,7 +47760,7 @@ namespace varve::detail {
 template <class Of = tensor>
 struct tile_program {
   dependent<graph, Of> traced{};
-  dependent<std::shared_ptr<loop::prepared const>, Of> plan{};
+  dependent<std::shared_ptr<fusion::prepared const>, Of> plan{};
   boxed_args captured{}; // follow the arguments, row-major
   bool by_batch_or_head = false;
 
@@ -47757,7 +47772,7 @@ struct tile_program {
     std::size_t n = 0;
     for (void const* p : own) in[n++] = p;
     for (auto const& t : captured) in[n++] = t.raw();
-    loop::run_prepared<std::conditional_t<std::is_void_v<T>, T, void>>(*plan, in, &out);
+    fusion::run_prepared<std::conditional_t<std::is_void_v<T>, T, void>>(*plan, in, &out);
   }
   boxed_args arguments(boxed_args own) const {
     for (auto const& c : captured) own.push_back(c);
@@ -47768,7 +47783,7 @@ struct tile_program {
 bool is_tile_function(graph const& g);
 /// Returns the plan of a graph. The plans used last are cached.
 template <class G> // a template, so that nothing is compiled where there is no attention
-std::shared_ptr<loop::prepared const> plan_of_tile(G const& g);
+std::shared_ptr<fusion::prepared const> plan_of_tile(G const& g);
 /// The positions of the tile that begins at a given row and column. Positions outside of the matrix are replaced by the
 /// last valid ones.
 struct tile_positions {
@@ -47913,7 +47928,7 @@ private:
   // of all tiles, if the mask is the same for all heads
   std::vector<dependent<kernel::attention_span, T>> const& known_;
   index_t queries_, keys_;
-  loop::scratch_block memory_;
+  fusion::scratch_block memory_;
 
   /// Evaluates the mask on a tile of m rows and n columns.
   kernel::attention_span seen(index_t m, index_t n) {
@@ -47970,7 +47985,7 @@ struct attention_operands {
     constexpr index_t M = kernel::attention_rows;
     auto const known = spans(f);
     index_t const blocks = (L + M - 1) / M; // of rows, in one head
-    loop::share(B * Hq * blocks, 1, B * Hq * L * S, [&](index_t first, index_t last) {
+    fusion::share(B * Hq * blocks, 1, B * Hq * L * S, [&](index_t first, index_t last) {
       head_tiles<T> tiles(f, nullptr, known, L, S);
       while (first < last) {
         index_t const k = first / blocks, b = k / Hq, h = k % Hq, end = (std::min)(last, (k + 1) * blocks);
@@ -47987,7 +48002,7 @@ struct attention_operands {
     auto const known = spans(f);
     bool const apart = size(k, 0) == B && size(v, 0) == B; // else batch elements add to the same keys or values
     index_t const batches = apart ? 1 : B, heads = Hq / H; // processed by one part
-    loop::share(apart ? B * H : H, 1, B * Hq * L * S, [&](index_t first, index_t last) {
+    fusion::share(apart ? B * H : H, 1, B * Hq * L * S, [&](index_t first, index_t last) {
       head_tiles<T> tiles(f, pull, known, L, S);
       for (; first < last; ++first)
         for (index_t c = 0; c < batches; ++c)
@@ -48174,10 +48189,10 @@ VARVE_COLD VARVE_LIBRARY bool is_tile_function(graph const& g) {
   return true;
 }
 template <class G>
-VARVE_COLD std::shared_ptr<loop::prepared const> plan_of_tile(G const& g) {
+VARVE_COLD std::shared_ptr<fusion::prepared const> plan_of_tile(G const& g) {
   struct kept {
     G of;
-    std::shared_ptr<loop::prepared const> plan;
+    std::shared_ptr<fusion::prepared const> plan;
   };
   static std::vector<kept> all; // most recently used first
   static spin_lock lock;
@@ -48190,7 +48205,7 @@ VARVE_COLD std::shared_ptr<loop::prepared const> plan_of_tile(G const& g) {
         return all.front().plan;
       }
   }
-  auto plan = loop::prepare_tables<>(loop::typed_and_optimized(g));
+  auto plan = fusion::prepare_tables<>(fusion::typed_and_optimized(g));
   spin_lock::held const on(lock);
   all.insert(all.begin(), {g, plan});
   if (all.size() > most) all.pop_back();
@@ -57660,7 +57675,7 @@ constexpr graph decomposed(graph const& g, decomposition_list<D...> const& table
     return d.run(pure);
   };
   if (!is_symbolic(g)) return run(g, 0);
-  return on_samples("decompose", g, [&](graph const& of, int point) { return run(of, loop::least_sample(point)); });
+  return on_samples("decompose", g, [&](graph const& of, int point) { return run(of, fusion::least_sample(point)); });
 }
 } // namespace detail
 
@@ -57886,9 +57901,9 @@ auto linearize(F f, X const&... x) {
 #if VARVE_DEFINES_FUNCTIONS()
 namespace varve {
 namespace detail {
-template <std::size_t RegisterBytes, loop::threads Threads>
+template <std::size_t RegisterBytes, fusion::threads Threads>
 void compiled_library_for_registers_of() {}
-template void compiled_library_for_registers_of<sizeof(kernel::batch<float>), loop::threads_of_this_build>();
+template void compiled_library_for_registers_of<sizeof(kernel::batch<float>), fusion::threads_of_this_build>();
 
 template struct interpreter_layer<grad_interpreter<dynamic_level>>;
 template struct interpreter_layer<jvp_interpreter<dynamic_level>>;
@@ -57901,7 +57916,7 @@ template tensor call_stack<dispatch_key::function_mode>(void*, boxed_op const&, 
 template void require_grad<bool>(tensor const&, bool);
 template higher_order_operator& custom_function_operator<void>();
 template boxed_args call_custom<void>(custom_function_ptr const&, boxed_args const&);
-template std::shared_ptr<loop::prepared const> plan_of_tile<graph>(graph const&);
+template std::shared_ptr<fusion::prepared const> plan_of_tile<graph>(graph const&);
 template struct checkpoint_region<tensor>;
 template std::shared_ptr<checkpoint_region<tensor>> begin_checkpoint<tensor>(bool);
 template higher_order_operator& cond_operator<void>();
@@ -57920,11 +57935,11 @@ template std::vector<tensor> grad<tensor>(std::vector<target> const&, std::vecto
 template void tensor::backward<tensor>(tensor const&, bool, bool) const;
 template boxed_args interpret<tensor>(graph const&, boxed_args const&);
 template boxed_args higher_order_operator::redispatch<void>(boxed_hop const&, dispatch_key_set, boxed_args const&);
-namespace loop {
+namespace fusion {
 template std::shared_ptr<prepared const> prepare_tables<tensor_kernels>(graph const&);
 template graph typed_and_optimized<graph>(graph const&);
 template void run_prepared<void>(prepared const&, void const* const*, void* const*);
-} // namespace loop
+} // namespace fusion
 template void dynamic_level::record_done<tensor>(layer&, boxed_op const&, tensor&, tensor const* const*,
                                                  tensor const* const*, int);
 } // namespace varve
