@@ -128,3 +128,31 @@ TEST_CASE("writes through detach in a function that is traced for its gradient a
   CHECK_THROWS_WITH(vv::grad(looped)(x), reason);
   CHECK_THROWS_WITH(vv::compile(vv::grad(mapped))(x), reason);
 }
+
+TEST_CASE("a captured number is differentiated as any tensor", "[hop][scan][map]") {
+  tensor const xs{1.0, 2.0};
+  using function = std::function<tensor(tensor)>;
+  std::vector<function> const all{
+      [&](tensor a) { return vv::sum(vv::map([a](tensor x) { return tensor(x * a); }, xs)); },
+      [&](tensor a) {
+        auto const step = [a](tensor s, tensor x) { return std::pair(tensor(s * 1.0), tensor(x * a)); };
+        return vv::sum(vv::scan(step, tensor(1.0), xs).second);
+      },
+      [&](tensor a) { return vv::sum(vv::checkpoint([a](tensor x) { return tensor(x * a); }, xs)); },
+      [&](tensor a) {
+        auto const f = [a](tensor x) { return tensor(x * a); };
+        return vv::sum(vv::cond(vv::sum(xs) > 0.0, f, [a](tensor x) { return tensor(x + a); }, xs));
+      }};
+  for (function const& f : all)
+    for (bool number : {false, true}) {
+      tensor const a = number ? tensor::from_number(4.0) : tensor(4.0);
+      CHECK(vv::grad(f)(a).item() == 3);
+      CHECK(vv::jvp(f, std::tuple(a), std::tuple(vv::ones_like(a))).second.item() == 3);
+      CHECK(vv::grad([&](tensor v) { return f(v) * v; })(a).item() == 24);
+      CHECK(vv::vmap(vv::grad(f))(vv::stack(std::vector{a, a}))[1].item() == 3);
+      tensor const leaf = (number ? tensor::from_number(4.0) : tensor(4.0)).requires_grad_();
+      f(leaf).backward();
+      CHECK(leaf.grad().item() == 3);
+      CHECK(vv::compile(vv::grad(f))(a).item() == 3);
+    }
+}

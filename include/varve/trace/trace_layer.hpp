@@ -321,6 +321,7 @@ private:
   boxed_args copied_;                                // pairs of an outside tensor of an `apart` trace and its copy
   list<std::uint32_t> copied_writes_;                // of each copy when it was made
   layer const* modes_ = this_thread_state.modes.top; // when the trace began
+  bool on_fakes_ = this_thread_state.infra[static_cast<int>(infra_mode::fake)].top != nullptr; // when it began
   saved_hooks_scope const* hooks_ = this_thread_state.saved_hooks;
   std::uint64_t sets_ = detail::generator_sets;
   generator drawn_ = default_generator; // as the trace left it

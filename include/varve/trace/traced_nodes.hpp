@@ -36,7 +36,7 @@ VARVE_LIBRARY int trace_layer::node_of(tensor const& t) {
   } else if (is_mine(t)) {
     return static_cast<int>(t.extra().item<std::int64_t>());
   }
-  if (t.is_number())
+  if (t.is_number() && !t.is_wrapped() && !t.has_history()) // nothing differentiates or maps it
     return builder.constant(t.dtype(),
                             is_floating(t.dtype()) ? t.item<double>() : detail::held(t.item<std::int64_t>()));
   if (custom && outer->owns(t))
@@ -44,7 +44,8 @@ VARVE_LIBRARY int trace_layer::node_of(tensor const& t) {
                                         "arguments (hidden in another one, or captured); pass it to apply");
   if (int const n = literal_node(t); n >= 0) return n;
   if (outer) return from_outside(t, builder.lift(&outer->builder, outer->node_of(t), {t.dtype(), t.sizes()}));
-  bool const within = t.is_made_since(epoch) || (t.stands_in() && (!is_mode() || t.object())); // by a trace in this one
+  bool const within =
+      t.is_made_since(epoch) || (t.stands_in() && (!is_mode() || (t.object() && !on_fakes_))); // by a trace in this one
   if (builder.writes_scaffolds() && within) return unknown(t);
   if (!captures && t.is_made_since(epoch) && t.writes())
     refuse::argument_is_invalid("make_fx", "the function uses a tensor that it made apart from what is traced, and "
