@@ -25881,6 +25881,7 @@ private:
   boxed_args copied_;                                // pairs of an outside tensor of an `apart` trace and its copy
   list<std::uint32_t> copied_writes_;                // of each copy when it was made
   layer const* modes_ = this_thread_state.modes.top; // when the trace began
+  bool on_fakes_ = this_thread_state.infra[static_cast<int>(infra_mode::fake)].top != nullptr; // when it began
   saved_hooks_scope const* hooks_ = this_thread_state.saved_hooks;
   std::uint64_t sets_ = detail::generator_sets;
   generator drawn_ = default_generator; // as the trace left it
@@ -26081,7 +26082,7 @@ VARVE_LIBRARY int trace_layer::node_of(tensor const& t) {
   } else if (is_mine(t)) {
     return static_cast<int>(t.extra().item<std::int64_t>());
   }
-  if (t.is_number())
+  if (t.is_number() && !t.is_wrapped() && !t.has_history()) // nothing differentiates or maps it
     return builder.constant(t.dtype(),
                             is_floating(t.dtype()) ? t.item<double>() : detail::held(t.item<std::int64_t>()));
   if (custom && outer->owns(t))
@@ -26089,7 +26090,8 @@ VARVE_LIBRARY int trace_layer::node_of(tensor const& t) {
                                         "arguments (hidden in another one, or captured); pass it to apply");
   if (int const n = literal_node(t); n >= 0) return n;
   if (outer) return from_outside(t, builder.lift(&outer->builder, outer->node_of(t), {t.dtype(), t.sizes()}));
-  bool const within = t.is_made_since(epoch) || (t.stands_in() && (!is_mode() || t.object())); // by a trace in this one
+  bool const within =
+      t.is_made_since(epoch) || (t.stands_in() && (!is_mode() || (t.object() && !on_fakes_))); // by a trace in this one
   if (builder.writes_scaffolds() && within) return unknown(t);
   if (!captures && t.is_made_since(epoch) && t.writes())
     refuse::argument_is_invalid("make_fx", "the function uses a tensor that it made apart from what is traced, and "
