@@ -861,6 +861,13 @@ TEST_CASE("aot: a number that a program would depend on is refused with a remedy
     CHECK_THROWS_WITH(vv::aot_function(f)(x), ContainsText("depends on data") && ContainsText("use where or cond"));
     CHECK(vv::this_thread_state.quiet());
   }
+  // and so is a captured one whose gradient is asked for
+  tensor const n = tensor::from_number(4.0).requires_grad_();
+  auto const scaled = [n](tensor v) { return tensor(vv::sum(v * n)); };
+  CHECK_THROWS_WITH(vv::aot_function(scaled)(x), ContainsText("captures a number") && ContainsText("as an argument"));
+  CHECK(!n.grad().defined());
+  vv::aot_function([](tensor v, tensor k) { return tensor(vv::sum(v * k)); })(x, n).backward();
+  CHECK(n.grad().item() == 3);
 }
 
 TEST_CASE("aot: made inside of scopes that pack saved values", "[aot][checkpoint]") {

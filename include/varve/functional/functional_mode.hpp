@@ -152,6 +152,9 @@ private:
     return tree_map(
         [&](auto const& t) {
           bool const plain = !t.defined() || t.object() || t.is_wrapped() || t.is_number() || !t.has_data();
+          if (t.defined() && t.is_number() && !t.object() && !t.is_wrapped() && t.has_history())
+            refuse::argument_is_invalid("aot", "the function captures a number that requires a gradient; pass it as an "
+                                               "argument");
           return plain ? t : captures_->stand_in(t);
         },
         x);
