@@ -35430,12 +35430,17 @@ constexpr int constant_elements::slice(node nd, int a) {
   return add(e, &from, operator_class::expand);
 }
 
-/// True if each size of `whole` is the product of sizes of `parts` that follow each other.
+/// True if each size of `whole` is the product of sizes of `parts` that follow each other. Symbolic sizes are not
+/// multiplied: a graph has entries for its own sizes only.
 constexpr bool splits(dims const& parts, dims const& whole) {
   int p = 0;
   for (int k = 0; k < whole.n; ++k) {
     extent product = 1;
-    for (; p < parts.n && !known_equal(product, whole[k]); ++p) product *= parts[p];
+    for (; p < parts.n && !known_equal(product, whole[k]); ++p) {
+      if (known_equal(parts[p], 1)) continue;
+      if (!known_equal(product, 1) && !(product.is_number() && parts[p].is_number())) return false;
+      product = known_equal(product, 1) ? parts[p] : product * parts[p];
+    }
     if (!known_equal(product, whole[k])) return false;
   }
   for (; p < parts.n; ++p)
