@@ -139,7 +139,7 @@ private:
   /// below.
   void stage(int r, fusion::stage const& s, writer& body, function_text& own, int& most, int& calls) {
     fusion::program const& p = plan_of(r);
-    region_writer const w(body, shared, p, s);
+    auto const regions = [&] { return region_writer(body, shared, p, s); }; // for stages that have a call
     auto const callee = [&](int q, char const* name, char const* what) {
       function_text f = write(q, own.name + name + text(s.number), what);
       if (has_work(q))
@@ -173,12 +173,12 @@ private:
       int const then = p.calls[s.number].region;
       function_text const f = callee(then, "_then", "where the predicate of a cond holds"),
                           h = callee(then + 1, "_else", "where it does not");
-      w.branch(f, h);
+      regions().branch(f, h);
     } else if (s.kind == fusion::stage_kind::scan) {
       int const step = p.calls[s.number].region, goes_on = p.calls[s.number].condition;
       function_text const f = callee(step, "_step", goes_on >= 0 ? "one step of a while_loop" : "one step of a scan");
-      most = (std::max)(most,
-                        w.loop(f, goes_on >= 0 ? callee(goes_on, "_goes_on", "true if it goes on") : function_text{}));
+      function_text const on = goes_on >= 0 ? callee(goes_on, "_goes_on", "true if it goes on") : function_text{};
+      most = (std::max)(most, regions().loop(f, on));
     } else {
       if (shared.nodes) body.line("// %" + text(p.buffers[s.out].node));
       call_writer::write(body, shared, p, s);
