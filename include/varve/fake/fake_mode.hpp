@@ -238,7 +238,7 @@ public:
   ~fake_mode_guard() { detail::lifts_literals = lifts_; }
 
 private:
-  tensor lifted(tensor const& t) override;
+  inline tensor lifted(tensor const& t) override; // as in fake_memory
   fake_mode& mode_;
   emptied around_;
   infra_mode_guard<fake_mode> on_;

@@ -30,16 +30,17 @@ struct fake_memory final : subclass_object {
   tensor met;         // elements in one run, contiguous; undefined if unknown (`value_follower`)
 
   fake_memory(std::shared_ptr<fake_state> s, std::size_t n, tensor v);
-  ~fake_memory() override;
-  subclass_type const& type() const override;
+  // inline here, else each unit that defines the first one has the table of virtual functions
+  inline ~fake_memory() override;
+  inline subclass_type const& type() const override;
   void const* address() const override { return this; }
   int inner_count() const override { return 0; }
   tensor const& inner(int) const override { return value; }
-  tensor constant(tensor const& t) const override;
-  extent const* symbol_of(tensor const& t) const override;
-  tensor in_its_mode(tensor (*make)(void const*), void const* f) const override;
-  tensor either(tensor const& a, tensor const& b) const override;
-  tensor rebuilt(tensor const*) const override;
+  inline tensor constant(tensor const& t) const override;
+  inline extent const* symbol_of(tensor const& t) const override;
+  inline tensor in_its_mode(tensor (*make)(void const*), void const* f) const override;
+  inline tensor either(tensor const& a, tensor const& b) const override;
+  inline tensor rebuilt(tensor const*) const override;
 
   static fake_memory& of_tensor(tensor const& t) { return *static_cast<fake_memory*>(t.object()); }
 };

@@ -23,5 +23,10 @@ void know_higher_order_operators() {
   (void)region_operator<run_const_graph_t>(), (void)region_operator<with_effects_t>();
   (void)region_operator<auto_functionalized_t>();
 }
+#if VARVE_COMPILED && VARVE_DEFINES_CAPTURE // for the library
+template void know_higher_order_operators<void>();
+#elif VARVE_COMPILED
+extern template void know_higher_order_operators<void>();
+#endif
 
 } // namespace varve::detail

@@ -18,6 +18,11 @@ namespace detail {
 struct composite_call_t : plain_call {
   static constexpr auto op_name = "composite", backward_name = "CompositeBackward";
 };
+#if VARVE_COMPILED && VARVE_DEFINES_CAPTURE // for the library
+template higher_order_operator& region_operator<composite_call_t>();
+#elif VARVE_COMPILED
+extern template higher_order_operator& region_operator<composite_call_t>();
+#endif
 /// The composites of this process by name: handles for graphs, and operators that run them there. A composite whose
 /// name is that of a higher-order operator is called `composite`.
 class known_composites {

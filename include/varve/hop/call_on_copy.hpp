@@ -20,5 +20,10 @@ struct auto_functionalized_t : detail::plain_call {
     return f(in);
   }
 };
+#if VARVE_COMPILED && VARVE_DEFINES_CAPTURE // for the library
+template higher_order_operator& detail::region_operator<auto_functionalized_t>();
+#elif VARVE_COMPILED
+extern template higher_order_operator& detail::region_operator<auto_functionalized_t>();
+#endif
 
 } // namespace varve

@@ -9,6 +9,11 @@ namespace varve {
 struct out_dtype_t : detail::plain_call {
   static constexpr auto op_name = "out_dtype", backward_name = "OutDtypeBackward";
 };
+#if VARVE_COMPILED && VARVE_DEFINES_CAPTURE // for the library
+template higher_order_operator& detail::region_operator<out_dtype_t>();
+#elif VARVE_COMPILED
+extern template higher_order_operator& detail::region_operator<out_dtype_t>();
+#endif
 namespace detail {
 template <class Op>
 concept of_any_dtype =

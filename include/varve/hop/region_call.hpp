@@ -105,10 +105,13 @@ template <class Tag>
 using region_operator_rules = boxed_operator<Tag, boxed_region_call<Tag>>;
 template <class Tag>
 higher_order_operator& region_operator() {
-  if constexpr (requires { Tag::template in_library<>(); }) return Tag::template in_library<>();
-  static auto* const op = new region_operator_rules<Tag>; // never destroyed, so that it outlives every call
-  (void)&known_from_start<&region_operator<Tag>>;
-  return *op;
+  if constexpr (requires { Tag::template in_library<>(); }) {
+    return Tag::template in_library<>();
+  } else {
+    static auto* const op = new region_operator_rules<Tag>; // never destroyed, so that it outlives every call
+    (void)&known_from_start<&region_operator<Tag>>;
+    return *op;
+  }
 }
 
 /// Runs a function that returns tensors or numbers; numbers become tensors.

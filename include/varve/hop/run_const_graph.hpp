@@ -9,6 +9,11 @@ namespace varve {
 struct run_const_graph_t : detail::plain_call {
   static constexpr auto op_name = "run_const_graph", backward_name = "RunConstGraphBackward";
 };
+#if VARVE_COMPILED && VARVE_DEFINES_CAPTURE // for the library
+template higher_order_operator& detail::region_operator<run_const_graph_t>();
+#elif VARVE_COMPILED
+extern template higher_order_operator& detail::region_operator<run_const_graph_t>();
+#endif
 
 /// Runs a graph of `make_fx` on constants, operator by operator. Traces record one node with the graph as its function,
 /// so that a consumer of the program can compute it once. Derivatives are those of the graph. Throws the errors of

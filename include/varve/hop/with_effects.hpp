@@ -19,6 +19,11 @@ struct with_effects_t : detail::plain_call {
   static constexpr int given_from = 1;
   static constexpr hop_signature signature{"(Tensor token, GraphModule effect, Tensor[] operands) -> Tensor[]"};
 };
+#if VARVE_COMPILED && VARVE_DEFINES_CAPTURE // for the library
+template higher_order_operator& detail::region_operator<with_effects_t>();
+#elif VARVE_COMPILED
+extern template higher_order_operator& detail::region_operator<with_effects_t>();
+#endif
 
 /// The operator that makes a token: a bool tensor without elements.
 inline constexpr struct make_token_t {
@@ -44,10 +49,20 @@ struct rules<sink_tokens_t> : rule::effect<rules<sink_tokens_t>> {
 };
 
 namespace detail {
-VARVE_FIRST inline at_start const tokens_are_known{[] {
+#if VARVE_COMPILED
+extern at_start const tokens_are_known; // the library has it
+#endif
+#if VARVE_DEFINES_CAPTURE
+inline void know_tokens() {
   (void)registered_table<make_token_t, 0>(), (void)registered_table<sink_tokens_t, 0>();
   (void)region_operator<with_effects_t>();
-}};
+}
+#if VARVE_COMPILED
+VARVE_FIRST at_start const tokens_are_known{&know_tokens};
+#else
+VARVE_FIRST inline at_start const tokens_are_known{&know_tokens};
+#endif
+#endif
 inline meta token_meta() { return {dtype::bool_, dims{0}}; }
 inline tensor token() {
   (void)&tokens_are_known;

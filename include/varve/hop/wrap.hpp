@@ -61,6 +61,17 @@ struct strict_mode_t : detail::plain_call {
 };
 template <std::derived_from<detail::plain_call> Tag>
 struct rules<Tag> : rule::region_call {};
+#if VARVE_COMPILED && VARVE_DEFINES_CAPTURE // for the library
+template higher_order_operator& detail::region_operator<wrap_t>();
+template higher_order_operator& detail::region_operator<invoke_subgraph_t>();
+template higher_order_operator& detail::region_operator<hints_wrapper_t>();
+template higher_order_operator& detail::region_operator<strict_mode_t>();
+#elif VARVE_COMPILED
+extern template higher_order_operator& detail::region_operator<wrap_t>();
+extern template higher_order_operator& detail::region_operator<invoke_subgraph_t>();
+extern template higher_order_operator& detail::region_operator<hints_wrapper_t>();
+extern template higher_order_operator& detail::region_operator<strict_mode_t>();
+#endif
 
 /// Returns f(x...), recorded in graphs as one node with a subgraph. Arguments and results are trees of tensors; numbers
 /// among the arguments are constants of the subgraph.
