@@ -188,6 +188,41 @@ TEST_CASE("aot: arguments that are written", "[aot][AO-S28]") {
       two);
 }
 
+TEST_CASE("aot: a captured tensor that is an argument of the first call, or shares its memory", "[aot]") {
+  for (bool needs : {false, true}) {
+    tensor const w = needs ? leaf({1, 2, 3}) : data({1, 2, 3}), z = data({5, 5, 5});
+    auto const f = [w](tensor x) { return x * vv::sum(w) + w; };
+    for (auto const& how : {vv::aot_options{}, vv::aot_options{.fw_compiler = vv::backends::fused}}) {
+      auto const compiled = vv::aot_function(f, how);
+      CHECK(elements(compiled(w)) == elements(f(w)));
+      CHECK(elements(compiled(z)) == elements(f(z)));
+      if (!needs) continue;
+      w.zero_grad();
+      vv::sum(compiled(z)).backward();
+      CHECK(elements(w.grad()) == std::vector<double>{16, 16, 16});
+    }
+  }
+  for (int part : {0, 1}) { // the whole memory and a view of it is written after the capture was read
+    tensor const b = data({1, 2, 3, 4});
+    auto const f = [b](tensor x) {
+      tensor const y = x * vv::sum(b);
+      vv::mul_(x, 2.0);
+      return y + vv::sum(b);
+    };
+    auto const argument = [&](tensor const& of) { return part ? tensor(vv::slice(of, 0, 1, 3)) : of; };
+    auto const compiled = vv::aot_function(f);
+    tensor const before = b.clone();
+    for (int round = 0; round < 2; ++round) {
+      vv::copy_(b, before);
+      auto const expected = elements(f(argument(b)));
+      auto const written = elements(b);
+      vv::copy_(b, before);
+      CHECK(elements(compiled(argument(b))) == expected);
+      CHECK(elements(b) == written);
+    }
+  }
+}
+
 TEST_CASE("aot: what is in a call and not in its program", "[aot][exception]") {
   tensor const w = leaf({1, 2, 3}), x = data({1, 1, 2});
   int hooks = 0;

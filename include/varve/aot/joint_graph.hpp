@@ -127,6 +127,7 @@ struct ahead_of_time final : functional_captures, leaves_of_program {
   void take(boxed_args const& arguments) {
     for (int k = 0; k < arguments.size(); ++k) {
       T v = arguments[k];
+      arguments_.push_back(v);
       bool const needs = v.has_history();
       to.inputs.push_back({needs, v.is_leaf()});
       bool shares = false;
@@ -157,7 +158,10 @@ struct ahead_of_time final : functional_captures, leaves_of_program {
       refuse::with<autograd_error>(
           "varve: aot: the function captures a tensor that was computed from others with a gradient; "
           "pass it as an argument");
-    T const v = tracer.captured_value(captured);
+    T v = tracer.captured_value(captured);
+    bool shares = false;
+    for (tensor const& t : arguments_) shares = shares || t.shares_storage(v);
+    if (shares) v = tracer.in_own_memory(v);
     T const r = mode.to_functional_tensor(v.has_history() ? T(v.alias()) : v);
     bool writable = false;
     for (tensor const& t : state.writable) writable = writable || t.is(captured);
@@ -283,6 +287,7 @@ private:
     std::vector<std::pair<T, T>> handles{}; // a tensor and another handle of it
   };
   follows_handles follows_{};
+  boxed_args arguments_{};                // values of the trace, some in one memory
   std::vector<std::uint32_t> versions_{}; // of `given`, before each pass
   bool recorded_before_ = records_captures, in_backward_ = false;
   leaves_of_program const* leaves_before_ = program_leaves;

@@ -218,7 +218,9 @@ struct trace_layer : layer {
     builder.count_scaffolds(-scaffolds);
     int const node = node_of(t);
     builder.count_scaffolds(scaffolds);
-    return wrap(value_of(t), node);
+    tensor value = value_of(t);
+    if (known_.exact(value) >= 0) value = below([&] { return twin(value); }); // the same tensor is an argument
+    return wrap(value, node);
   }
   /// Returns a value of the trace in separate memory, with the same node.
   tensor in_own_memory(tensor const& v) {
