@@ -137,6 +137,18 @@ struct constant_elements {
       if (at(in[q]).out.type != at(in[e]).out.type) return true;
     return false;
   }
+  /// True for a comparison of values of different dtypes, whose common dtype depends on ranks.
+  constexpr bool compares_dtypes(node const& nd, int const* in) const {
+    bool differ = false;
+    for (int e = 1; e < nd.count; ++e) differ = differ || at(in[e]).out.type != at(in[0]).out.type;
+    return differ && nd.out.type == dtype::bool_;
+  }
+  /// Returns a value of operand `n` as an elementwise operator reads it: in the dtype of the result, except
+  /// comparisons.
+  constexpr double operand(node const& nd, int n, double x) const {
+    dtype const from = at(n).out.type, to = nd.out.type == dtype::bool_ ? from : nd.out.type;
+    return kernel::converted(to, kernel::converted(from, x), from);
+  }
   /// True if a permutation exchanges the last two axes and no others.
   static constexpr bool swaps(dims const& p) {
     bool r = p.n >= 2 && p[p.n - 1] == p.n - 2 && p[p.n - 2] == p.n - 1;
@@ -198,6 +210,7 @@ constexpr bool constant_elements::evaluates(node const& nd, operator_class k, in
     else if (!is_splat(in[e])) return false;
   }
   if (!any || nd.count > 3 || is_compact(nd.out.type)) return false; // graphs have no such constants
+  if (k != operator_class::convert && compares_dtypes(nd, in)) return false;
   for (extent d : nd.out.sizes)
     if (is_symbol(d)) return false;
   for (int e = 0; e < nd.at.count; ++e)
@@ -229,6 +242,7 @@ constexpr int constant_elements::evaluated(node const& nd, operator_class k, int
              : is_row(in[q]) ? static_cast<double>(from)
                              : w.to.constants[static_cast<std::ptrdiff_t>(at(in[q]).value) + from];
       if (k <= operator_class::convert && !(x[q] > -1e15 && x[q] < 1e15)) return -1;
+      if (k >= operator_class::add && k < operator_class::convert) x[q] = operand(nd, in[q], x[q]);
     }
     double y = x[0];
     if (k == operator_class::add) y = x[0] + x[1];

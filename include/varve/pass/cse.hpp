@@ -12,7 +12,7 @@ namespace varve {
 /// kernels may have a state. Nodes on which no result depends are dropped. The graph must have no in-place operators
 /// (`functionalize`). Equal nodes are found by hash, with expected constant work per node. Views through which a result
 /// is seen stay apart too, unless the graph is for values alone (`purpose::values`): two reshapes of a value that is
-/// not by rows are two copies.
+/// not by rows are two copies. Equal results become one; `optimize` gives each memory of its own again.
 constexpr graph cse(graph const& g, purpose what_for = purpose::derivatives) {
   rewriter w(g);
   std::size_t slot_count = 16;

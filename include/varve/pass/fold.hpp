@@ -11,21 +11,24 @@ constexpr int constant_elements::arithmetic(node const& nd, operator_class k, in
   int const a = in[0], b = nd.count > 1 ? in[1] : in[0];
   bool const number = is_floating(nd.out.type);
   if (is_splat(a) && is_splat(b) && number) {
-    double const x = value[static_cast<std::size_t>(a)], y = value[static_cast<std::size_t>(b)];
+    double x = value[static_cast<std::size_t>(a)], y = value[static_cast<std::size_t>(b)];
     auto moderate = [](double z) { return z > -1e15 && z < 1e15; }; // an overflow is not a constant expression
     if (!moderate(x) || !moderate(y) || (k == operator_class::div && y > -1e-15 && y < 1e-15)) return -1;
+    x = operand(nd, a, x), y = operand(nd, b, y);
     if (k == operator_class::add) return splatted(nd.out, kernel::converted(nd.out.type, x + y));
     if (k == operator_class::sub) return splatted(nd.out, kernel::converted(nd.out.type, x - y));
     if (k == operator_class::mul) return splatted(nd.out, kernel::converted(nd.out.type, x * y));
     if (k == operator_class::div) return splatted(nd.out, kernel::converted(nd.out.type, x / y));
     if (k == operator_class::neg) return splatted(nd.out, -x);
   }
-  if (k >= operator_class::abs && k <= operator_class::cheap && nd.count <= 3) { // comparisons and such
+  if (k >= operator_class::abs && k <= operator_class::cheap && nd.count <= 3 && !compares_dtypes(nd, in)) {
     double x[4]{};
     bool all = true;
-    for (int e = 0; e < nd.count; ++e)
-      x[e] = is_splat(in[e]) ? value[static_cast<std::size_t>(in[e])] : 0,
+    for (int e = 0; e < nd.count; ++e) {
+      x[e] = is_splat(in[e]) ? value[static_cast<std::size_t>(in[e])] : 0;
       all = all && is_splat(in[e]) && x[e] > -1e15 && x[e] < 1e15;
+      if (all) x[e] = operand(nd, in[e], x[e]);
+    }
     if (double const y = all ? nd.op->lane_f64(x) : 0; all && (number || (y > -1e15 && y < 1e15)))
       return splatted(nd.out, kernel::converted(nd.out.type, y));
   }
@@ -205,8 +208,8 @@ constexpr int constant_elements::visit(int n) {
 /// Unless both operands are known, x + 0 stays, because it turns -0 into 0. So does x * 0, because it is NaN for
 /// infinite x. Arithmetic, comparisons, conversions and views of array constants are computed up to 64 elements. Nodes
 /// on which no result depends are dropped. Each node has one bounded visit. For `purpose::values`, `detach` is removed
-/// too, and nodes of the traced body of a custom function are folded like any other. Otherwise results share memory
-/// with arguments and with each other as before.
+/// too, and nodes of the traced body of a custom function are folded like any other. A result such as `x * 1` becomes
+/// the argument; `optimize` gives it memory of its own again.
 constexpr graph fold(graph const& g, purpose what_for = purpose::derivatives) {
   detail::constant_elements f(g);
   f.what_for = what_for;
