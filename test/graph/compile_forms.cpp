@@ -2,6 +2,7 @@
 // What compile makes of a function: one fused program, steps of which some are fused, or the function as it is.
 #include "../sample/value.hpp"
 
+#include <varve/mode/default_dtype_mode.hpp>
 #include <varve/nn.hpp>
 #include <varve/random.hpp>
 #include <varve/varve.hpp>
@@ -101,6 +102,44 @@ TEST_CASE("compile: results are fresh in every form", "[graph][compile]") {
     return std::pair(s, vv::reshape(s, {10, 10}));
   })(x);
   CHECK_FALSE(both.first.shares_storage(both.second));
+  auto const written = vv::compile([](tensor const& a) { // as it is, such a result is a view of the argument
+    tensor const part = vv::slice(a, 0, 0, 2);
+    vv::mul_(part, 2.0);
+    return part;
+  });
+  tensor const y = vv::randn({3}, dtype::float64);
+  CHECK_FALSE(written(y).shares_storage(y));
+  CHECK_FALSE(written(x).shares_storage(x));
+}
+
+TEST_CASE("compile: another default dtype is another program", "[graph][compile][dtype]") {
+  auto const f = [](tensor const& a) { return a + vv::zeros({3}); };
+  auto const g = vv::compile(f);
+  tensor const x = vv::ones({3}, dtype::int64);
+  CHECK(g(x).dtype() == dtype::float32);
+  vv::default_dtype_mode const on{dtype::float64};
+  CHECK_THAT(g.explain(x), ContainsText("the default dtype is float64, but was float32"));
+  CHECK(g(x).dtype() == dtype::float64);
+  CHECK(g.versions() == 2);
+}
+
+TEST_CASE("compile: what a traced function may not do is said", "[graph][compile][exception]") {
+  tensor const w = vv::ones({2}, dtype::float64);
+  w.requires_grad_();
+  int hooks = 0;
+  auto const hooked = vv::compile([&](tensor const& a) {
+    w.register_hook([&hooks](tensor const&) { ++hooks; });
+    return vv::sum(a * w);
+  });
+  CHECK_THROWS_WITH(hooked(tensor{3.0, 4.0}), ContainsText("register it outside of the function"));
+  vv::sum(w).backward();
+  CHECK(hooks == 0);
+  auto const step = vv::compile([&](tensor const& a) {
+    tensor const loss = vv::sum(a * w);
+    loss.backward();
+    return loss;
+  });
+  CHECK_THROWS_WITH(step(tensor{3.0, 4.0}), ContainsText("inside of a function that is traced"));
 }
 
 TEST_CASE("compile: a constant of the program that is a result stays what it is", "[graph][compile]") {

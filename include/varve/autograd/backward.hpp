@@ -71,9 +71,14 @@ void seed_roots(Run& run, Targets const& roots, Gradients const& gradients, char
   }
 }
 inline void refuse_backward_inside_transform(char const* who) {
-  if (inside_transform())
-    refuse::with<transform_error>(
-        (std::string("varve: ") + who + " was called inside of a transform; use grad, vjp or jvp there").c_str());
+  if (!inside_transform()) return;
+  bool traced = false;
+  for (layer const* l = this_thread_state.transforms.top; l; l = l->below) traced = traced || l->kind->is_trace();
+  refuse::with<transform_error>(
+      (std::string("varve: ") + who + " was called inside of a " +
+       (traced ? "function that is traced; use grad, vjp or jvp there, and return the gradient"
+               : "transform; use grad, vjp or jvp there"))
+          .c_str());
 }
 template <class T, class Targets, class Options, class Unused>
 std::vector<T> batched_grad(Targets const& outputs, Targets const& inputs, std::vector<T> const& grad_outputs,

@@ -108,6 +108,13 @@ VARVE_COLD inline void refuse_inside_transform(char const* what, tensor const& t
          " was called inside of a transform, on a value seen through it; transforms differentiate by grad, vjp and jvp")
             .c_str());
 }
+/// Refuses hooks on a tensor that a traced function captures: the trace would register one, and each call another.
+VARVE_COLD inline void refuse_captured(char const* what, tensor const& t) {
+  for (layer const* l = t.is_wrapped() ? nullptr : this_thread_state.transforms.top; l; l = l->below)
+    if (l->kind->is_trace())
+      refuse_autograd(what, "a function that is traced captures the tensor, and each call would register the hook "
+                            "again; register it outside of the function");
+}
 /// True if a value comes from a transform that has ended; it then stands for its inner value.
 inline bool is_left_over(tensor const& t) { return t.is_wrapped() && !is_alive(this_thread_state.transforms.top, t); }
 inline tensor outside(tensor const& t) { return unwrap_dead(this_thread_state.transforms.top, t); }
@@ -155,6 +162,7 @@ hook_handle tensor::register_hook(F f) const {
   if (!e)
     detail::refuse_autograd("register_hook",
                             "the tensor has a history only below the transform through which it is seen");
+  detail::refuse_captured("register_hook", detail::where_recorded(*this));
   auto& l = detail::node_extra<dependent<tensor, F>>::of(*e.to()).hooks;
   ++detail::hooks_registered;
   auto call = [f = std::move(f)](tensor const& g) mutable -> tensor {
@@ -173,6 +181,7 @@ hook_handle tensor::register_post_accumulate_grad_hook(F f) const {
   if (!leaf)
     detail::refuse_autograd("register_post_accumulate_grad_hook",
                             "only leaves that require grad have a gradient that is added to");
+  detail::refuse_captured("register_post_accumulate_grad_hook", detail::where_recorded(*this));
   auto& l = detail::node_extra<dependent<tensor, F>>::of(*leaf).hooks;
   leaf->memory = alias();
   auto call = [f = std::move(f)](grad_node& n) mutable {

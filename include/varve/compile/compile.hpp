@@ -136,10 +136,11 @@ private:
     if (count_effects(whole) > 0 || has_types_without_loops(whole) || composite_hop_in(whole)) {
       r->described = "operator by operator";
       r->by_operators = [whole](boxed_args const& in) { return fresh_results<T>(interpret(whole, in), in); };
-    } else if (form_ == program_form::fused || !choose(*r, whole, transforms, misses)) r->run = fuser_(whole);
+    } else if (form_ == program_form::fused || !choose(*r, whole, gives_fresh_results(values), transforms, misses))
+      r->run = fuser_(whole);
     return r;
   }
-  /// True if all results have memory of their own: no views of arguments or of each other.
+  /// True if all results of a function as it is have memory of their own: no views of arguments or of each other.
   static bool gives_fresh_results(graph const& g) {
     int const* const results = g.results.data() + g.regions[0].result_first;
     for (int k = 0; k < g.regions[0].result_count; ++k) {
@@ -150,10 +151,10 @@ private:
     }
     return true;
   }
-  /// Chooses steps, or the function itself, where one fused program would be slower. `transforms`: the function applies
-  /// transforms, whose cost a program does not have. `misses`: nanoseconds that the function would save by composites
-  /// that run in one kernel if it is called directly.
-  static bool choose(fused_program<T>& r, graph const& whole, bool transforms, double misses) {
+  /// Chooses steps, or the function itself, where one fused program would be slower. `fresh`: what the function returns
+  /// has memory of its own. `transforms`: the function applies transforms, whose cost a program does not have.
+  /// `misses`: nanoseconds that the function would save by composites that run in one kernel if it is called directly.
+  static bool choose(fused_program<T>& r, graph const& whole, bool fresh, bool transforms, double misses) {
     constexpr index_t few = 1024; // elements; below this, calls cost more than passes over memory
     bool draws = false;
     for (node const& n : whole.nodes) {
@@ -170,7 +171,7 @@ private:
     for (auto const& l : s.at_level) gain += std::max<double>(0.0, s.gain(l));
     bool const pays = gain > misses;
     if (pays && s.singles == 0) return false;
-    if (!pays && (misses > 0 || !transforms) && gives_fresh_results(whole)) {
+    if (!pays && (misses > 0 || !transforms) && fresh) {
       r.as_it_is = true;
       r.described = "as it is: nothing in it would be faster";
       return true;
@@ -200,10 +201,10 @@ template std::shared_ptr<function_programs> fused_programs<tensor>(graph_fuser, 
 /// - steps: operators with kernels of their own, and fused groups of elementwise operators;
 /// - `f` itself at each call, if nothing else would be faster.
 ///
-/// Other dtypes or sizes of arguments are traced anew, once. So are arguments for which `is_contiguous()`,
-/// `requires_grad()` or `is_grad_enabled()` differs. The 64 programs that were called last are kept. Arguments are
-/// tensors, or trees of them in which numbers are constants. Results may be nothing or a tree of tensors, all in fresh
-/// memory.
+/// Other dtypes or sizes of arguments are traced anew, once. So are calls for which `is_contiguous()` or
+/// `requires_grad()` of an argument, `is_grad_enabled()` or `get_default_dtype()` differs. The 64 programs that were
+/// called last are kept. Arguments are tensors, or trees of them in which numbers are constants. Results may be nothing
+/// or a tree of tensors, all in fresh memory.
 ///
 /// Tensors that `f` captures are inputs, whose contents are read at each call. To change one, write into it (`copy_`):
 /// a tensor that is assigned to a captured variable later may go unnoticed. So may properties of a captured tensor on

@@ -118,6 +118,7 @@ protected:
     argument_types const* types;
     std::shared_ptr<void const> constants; // constants among the arguments
     bool grad_mode;
+    dtype default_type; // of tensors that the function makes
     std::vector<traced_kind> arguments, captures;
     boxed_args captured;
     program made;
@@ -141,6 +142,9 @@ private:
   std::vector<version_ptr> kept() const;
   static std::vector<free_sizes> changed_sizes(std::vector<version_ptr> const& all, boxed_call const&);
   static std::string why_not(version const&, boxed_call const&);
+  static bool same_thread_state(version const& v) {
+    return v.grad_mode == is_grad_enabled() && v.default_type == get_default_dtype();
+  }
   static bool same_arguments(version const&, boxed_call const&);
   static bool same_captures(version const&);
   version_ptr find(boxed_call const&);
@@ -222,7 +226,7 @@ std::vector<free_sizes> program_versions<T>::changed_sizes(std::vector<version_p
   std::vector<free_sizes> r;
   for (auto const& v : all) {
     if (v->types != call.types || v->arguments.size() != static_cast<std::size_t>(now.size()) ||
-        v->grad_mode != is_grad_enabled() || !call.has_constants(v->constants))
+        !same_thread_state(*v) || !call.has_constants(v->constants))
       continue;
     std::vector<free_sizes> here;
     for (auto const& then : v->arguments) {
@@ -254,6 +258,8 @@ std::string program_versions<T>::why_not(version const& v, boxed_call const& cal
       r += kind_difference("argument " + std::to_string(k), traced_kind::of(now[k]), v.arguments[at]);
   if (v.grad_mode != is_grad_enabled())
     r += std::string("gradients are ") + (v.grad_mode ? "off, but were on\n" : "on, but were off\n");
+  if (v.default_type != get_default_dtype())
+    r += std::string("the default dtype is ") + name(get_default_dtype()) + ", but was " + name(v.default_type) + "\n";
   if (r.empty() && !v.made->is_for(now))
     r += v.free.empty() ? "an argument is laid out otherwise, or a leaf and was none\n"
                         : "the sizes that may be others are not such ones, or an argument is laid out otherwise\n";
@@ -271,7 +277,7 @@ bool program_versions<T>::same_arguments(version const& v, boxed_call const& cal
     if (!is_of_kind(traced_kind::of(call.arguments[static_cast<int>(k)]), v.arguments[k],
                     v.free.empty() ? 0 : v.free[k]))
       return false;
-  return v.grad_mode == is_grad_enabled() && call.has_constants(v.constants) && v.made->is_for(call.arguments);
+  return same_thread_state(v) && call.has_constants(v.constants) && v.made->is_for(call.arguments);
 }
 template <class T>
 bool program_versions<T>::same_captures(version const& v) {
@@ -306,8 +312,8 @@ VARVE_COLD auto program_versions<T>::make_version(boxed_call const& call) -> ver
   }
   if (!made) made = make(call, captured);
   auto const v = std::make_shared<version const>(version{call.types, call.constants(), is_grad_enabled(),
-                                                         kinds(call.arguments), kinds(captured), captured,
-                                                         std::move(made), call.returned, std::move(free)});
+                                                         get_default_dtype(), kinds(call.arguments), kinds(captured),
+                                                         captured, std::move(made), call.returned, std::move(free)});
   version_ptr dropped; // destroyed outside of the lock: captured values may be the user's
   spin_lock::held const on(lock_);
   for (auto& old : all_)
