@@ -225,11 +225,16 @@ TEST_CASE("hooks: a retained gradient follows the latest value", "[autograd][hoo
   (x * 3).backward();
   CHECK(grad_of(x) == list{3});
   CHECK_THROWS_AS(number(1).retain_grad(), vv::autograd_error);
-  tensor const a = x * 1; // the latest run counts; it does not sum
+  tensor const a = x * 1; // runs are added up, as those of a leaf
   a.retain_grad();
   (a * 2).backward({}, true);
   (a * 5).backward();
-  CHECK(grad_of(a) == list{5});
+  CHECK(grad_of(a) == list{7});
+  tensor const b = x * 1, seed = number(3);
+  b.retain_grad();
+  b.backward(seed);
+  vv::add_(b.grad(), 1.0); // in memory of its own
+  CHECK(seed.item() == 3);
 }
 
 TEST_CASE("hooks: after accumulation the leaf may be changed, and its gradient freed",

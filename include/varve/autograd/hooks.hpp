@@ -110,7 +110,8 @@ struct node_extra : grad_node_extra {
       at = r;
     }
     for (std::size_t k = 0; k < retains.size(); ++k)
-      if (retains[k] && g[static_cast<int>(k)].defined()) retained[k] = g[static_cast<int>(k)];
+      if (T const& now = g[static_cast<int>(k)]; retains[k] && now.defined())
+        retained[k] = retained[k].defined() ? T(add(retained[k], now)) : T(clone(now)); // `now` may be the user's
   }
   void before(grad_node& n, boxed_args& g) override {
     auto const list = hooks->before;

@@ -271,7 +271,7 @@ public:
   void set_grad(tensor const& g) const;
   /// Removes the gradient.
   void zero_grad() const { set_grad(tensor()); }
-  /// Keeps the gradient of a value that is no leaf, for `grad()` after `backward`.
+  /// Keeps the gradient of a value that is no leaf, for `grad()`; those of several backward passes are added up.
   template <class T = tensor>
   void retain_grad() const;
   /// Returns the recorded call that made the tensor; null for leaves and constants.
