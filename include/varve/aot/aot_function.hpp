@@ -263,12 +263,14 @@ template std::shared_ptr<function_programs> ahead_of_time_programs<tensor>();
 /// or written, and no random number is drawn. The graph is cut into a forward and a backward part, which the compilers
 /// turn into functions. Calls run these functions. Results, gradients, writes into arguments and the aliasing of
 /// results are those of `f`. If no argument or captured tensor requires a gradient, or in `no_grad` mode, there is only
-/// a forward part.
+/// a forward part. The gradient of a result that nothing uses is zeros, as in AOTAutograd: times an infinite derivative
+/// they give NaN, where `f` itself gives no gradient.
 ///
-/// Other dtypes, sizes, strides or requirements of gradients are traced anew; 64 programs are kept. Captured tensors
-/// are inputs of the graph and have gradients. If one is read as a number (`item()`), a changed number causes a new
-/// trace. A tensor that is assigned to a captured variable later is not noticed, as with `compile`. Calls under modes
-/// and transforms run `f` itself. So do calls in which a written argument shares elements with another.
+/// Other dtypes (of arguments, or the default), sizes, strides or requirements of gradients are traced anew; 64 programs
+/// are kept. Captured tensors are inputs of the graph and have gradients. If one is read as a number (`item()`), a
+/// changed number causes a new trace. A tensor that is assigned to a captured variable later is not noticed, as with
+/// `compile`. Calls under modes and transforms run `f` itself. So do calls in which a written argument shares elements
+/// with another.
 ///
 /// With `automatic_dynamic` (as by `compile(f, backends::aot_eager)`), a size that differs from an earlier call becomes
 /// a symbol of the next program. That program serves all sizes for which its guards hold. If C++ code asks for the
