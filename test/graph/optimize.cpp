@@ -3,6 +3,7 @@
 #include "../sample/apart.hpp"
 #include "../sample/value.hpp"
 
+#include <varve/special.hpp>
 #include <varve/varve.hpp>
 
 #include <atomic>
