@@ -3,7 +3,7 @@
 // computes what the graph computes.
 #include "../emit/samples.hpp"
 #include "../sample/bump.hpp"
-#include "../sample/c_library.hpp"
+#include "c_rows.hpp"
 
 #include <varve/export.hpp>
 #include <varve/fake.hpp>
@@ -14,6 +14,10 @@
 #include <varve_test.hpp>
 
 namespace vv = varve;
+using c_rows::check;
+using c_rows::program;
+using c_rows::row;
+using c_rows::row_of;
 using emit::counting;
 using sample::c_library;
 using sample::c_unit;
@@ -25,47 +29,6 @@ using vv::index_t;
 using vv::tensor;
 
 namespace {
-/// A program beside its text, and what it must compute.
-struct row {
-  c_unit unit;
-  values in, expected;
-  double tolerance;
-};
-row row_of(std::string const& name, vv::graph const& g, vv::boxed_args const& in, vv::c_options const& how = {}) {
-  row r{{name, vv::emit_c(g, name, how), in.size(), 0}, {}, {}, 0};
-  for (tensor const& t : in) r.in.push_back(t);
-  for (tensor const& t : vv::interpret(g, in)) r.expected.push_back(t);
-  r.unit.results = static_cast<int>(r.expected.size());
-  bool wide = true;
-  for (tensor const& t : r.expected) wide = wide && t.dtype() != dtype::float32;
-  for (tensor const& t : r.in) wide = wide && t.dtype() != dtype::float32;
-  r.tolerance = 100 * (wide ? 2.3e-16 : 1.2e-7);
-  return r;
-}
-using program = std::function<values(values const&)>;
-row row_of(std::string const& name, program const& f, values const& in, vv::c_options const& how = {}) {
-  vv::graph const g = vv::make_fx(f)(in);
-  vv::boxed_args x;
-  for (tensor const& t : in) x.push_back(t);
-  return row_of(name, g, x, how);
-}
-/// Compiles programs by each compiler, and compares.
-void check(std::vector<row> const& rows, std::string const& flags = "-O1") {
-  auto const compilers = sample::c_compilers();
-  REQUIRE_FALSE(compilers.empty());
-  std::vector<c_unit> units;
-  for (row const& r : rows) units.push_back(r.unit);
-  for (std::string const& compiler : compilers) {
-    c_library const library(units, compiler, flags);
-    REQUIRE(library.failed() == "");
-    for (row const& r : rows) {
-      INFO(compiler << ": " << r.unit.name << "\n" << r.unit.text.source.substr(0, 3000));
-      auto const [code, got] = library.run(r.unit, r.in, r.expected);
-      CHECK(code == 0);
-      CHECK(sample::greatest_difference(got, r.expected) <= r.tolerance);
-    }
-  }
-}
 bool has(std::string const& text, char const* part) { return text.find(part) != std::string::npos; }
 tensor scalar(double x, dtype t = dtype::float64) { return sample::from({x}, {}, t); }
 } // namespace
@@ -552,6 +515,14 @@ TEST_CASE("emit_c: sizes are arguments: products, loops of functions, branches, 
        [](values const& x) { return values{vv::relu(vv::conv2d(x[0], x[1], x[2], 2, 1))}; },
        [](index_t n, index_t) { return values{draws({n, 2, 6, 5}), draws({3, 2, 3, 3}), draws({3})}; },
        {{1, 2, 3}, {0, 1, 2, 3}, {0}}},
+      {"slopes_of_fields",
+       [](values const& x) {
+         return values{vv::relu(vv::conv1d(x[0], x[1])), vv::grad([&](tensor const& v) {
+                         return vv::sum(vv::sin(vv::conv1d(v, x[1], vv::none, 2, 1)));
+                       })(x[0])};
+       },
+       [](index_t n, index_t) { return values{draws({n, 2, 7}), draws({4, 2, 3})}; },
+       {{1, 2}, {0, 1, 2}}},
       {"systems",
        [](values const& x) {
          tensor const a = x[0] + 4.0 * x[2];

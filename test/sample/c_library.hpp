@@ -41,7 +41,7 @@ inline std::vector<std::string> c_compilers() {
 class c_library {
 public:
   /// The flags under which the text must compile without a warning.
-  static constexpr char const* strict = "-std=c99 -Wall -Wextra -pedantic -Werror -ffp-contract=off";
+  static constexpr char const* strict = "-std=c99 -Wall -Wextra -Wshadow -pedantic -Werror -ffp-contract=off";
 
   c_library(std::vector<c_unit> const& units, std::string const& compiler, std::string const& flags = "-O1") {
     std::string name = (std::filesystem::temp_directory_path() / "varve_c_XXXXXX").string();

@@ -147,8 +147,8 @@ private:
     for (int d = 0; d < 3; ++d) { // loops over taps, then over places
       tap_step /= z.tap[d];
       if (z.tap[d] == 1) continue;
-      open("t" + text(d), z.tap[d]), ++inner;
-      taps.emplace_back(tap_step, "t" + text(d));
+      open("k" + text(d), z.tap[d]), ++inner; // not t0, which is a temporary
+      taps.emplace_back(tap_step, "k" + text(d));
     }
     for (int d = 0; d < 3; ++d) {
       place_step /= z.place[d], field_step /= z.field[d];
@@ -159,7 +159,7 @@ private:
       }
       if (z.field[d] == 1 && z.padding[d] == 0) continue;
       out.line("const " + c.index + " x" + n + "_ = " +
-               sum_of({{z.place[d] == 1 ? 0 : z.stride[d], "p" + n}, {z.tap[d] == 1 ? 0 : z.dilation[d], "t" + n}},
+               sum_of({{z.place[d] == 1 ? 0 : z.stride[d], "p" + n}, {z.tap[d] == 1 ? 0 : z.dilation[d], "k" + n}},
                       -z.padding[d]) +
                ";");
       if (z.padding[d] > 0 || (z.place[d] - 1) * z.stride[d] + (z.tap[d] - 1) * z.dilation[d] >= z.field[d])

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSL-1.0
+// Programs at the edges of what C can say: names that could meet, axes without elements, numbers that are none.
+#include "c_rows.hpp"
+
+#include <varve/linalg.hpp>
+#include <varve/special.hpp>
+#include <varve/varve.hpp>
+
+namespace vv = varve;
+using namespace c_rows;
+using vv::dims;
+using vv::index_t;
+
+namespace {
+tensor draws(dims const& sizes) {
+  static numbers draw(5);
+  return uniform(sizes, draw, -1, 1);
+}
+} // namespace
+
+TEST_CASE("emit_c: convolutions of any rank beside what uses their results", "[export][emit_c]") {
+  std::vector<row> rows;
+  auto const add = [&](program const& f, values const& x) {
+    rows.push_back(row_of("field_" + std::to_string(rows.size()), f, x));
+  };
+  program const line = [](values const& x) { return values{vv::relu(vv::conv1d(x[0], x[1]))}; };
+  program const plane = [](values const& x) { return values{vv::tanh(vv::conv2d(x[0], x[1]) * 2.0)}; };
+  program const back = [](values const& x) {
+    return values{vv::sin(vv::conv_transpose1d(x[0], x[1], vv::none, 2, 1))};
+  };
+  program const slopes = [](values const& x) {
+    auto const [dx, dw] = vv::grad([](tensor const& v, tensor const& w) { return vv::sum(vv::sin(vv::conv1d(v, w))); },
+                                   vv::argnums<0, 1>)(x[0], x[1]);
+    return values{vv::exp(dx), vv::exp(dw)};
+  };
+  for (index_t n : {3, 5}) { // one place, and three
+    add(line, {draws({1, 1, n}), draws({1, 1, 3})});
+    add(plane, {draws({1, 2, n, n}), draws({2, 2, 3, 2})});
+    add(back, {draws({2, 2, n - 2}), draws({2, 1, 3})});
+    add(slopes, {draws({2, 1, n}), draws({2, 1, 3})});
+  }
+  check(rows);
+}
