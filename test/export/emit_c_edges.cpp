@@ -41,3 +41,19 @@ TEST_CASE("emit_c: convolutions of any rank beside what uses their results", "[e
   }
   check(rows);
 }
+
+TEST_CASE("emit_c: divisors of the least integers", "[export][emit_c]") {
+  std::vector<row> rows;
+  program const f = [](values const& x) {
+    tensor const y = vv::reshape(x[0], {x[0].numel(), 1});
+    return values{vv::gcd(x[0], y), vv::lcm(x[0], y)};
+  };
+  for (dtype const t : {dtype::int32, dtype::int64, dtype::uint8}) {
+    double const least = t == dtype::int32 ? -0x1p31 : t == dtype::int64 ? -0x1p63 : 255;
+    values const x{from({least, -1, 0, 1, 5, 15, 127}, {7}, t)};
+    rows.push_back(row_of("divisors_" + std::to_string(rows.size()), f, x));
+    vv::boxed_args const fused = vv::fuse(vv::make_fx(f)(x))(vv::boxed_args(x[0]));
+    CHECK(greatest_difference(values(fused.begin(), fused.end()), f(x)) == 0);
+  }
+  check(rows);
+}

@@ -256,7 +256,7 @@ private:
       return function(name, t, t, two,
                       "$T r;\n  " + (is_unsigned ? "" : "a = " + size + "(a), b = " + size + "(b);\n  ") +
                           "while (b != 0) r = " + (is_unsigned ? "($T)(a % b)" : "b == -1 ? 0 : a % b") +
-                          ", a = b, b = r;\n  return a;");
+                          ", a = b, b = r;\n  return " + (is_unsigned ? "a;" : size + "(a);"));
     }
     if (name == "least_multiple") {
       std::string const size = is_unsigned ? "" : own_function("abs", t), divisor = own_function("greatest_divisor", t);

@@ -47,7 +47,8 @@ constexpr T shift_right(T x, T y) {
   if (!beyond) return static_cast<T>(x >> y);
   return static_cast<T>(std::is_signed_v<T> && x < T(0) ? -1 : 0);
 }
-/// Returns the greatest common divisor, which is not negative; 0 for two zeros.
+/// Returns the greatest common divisor, which is not negative, unless only the least integer divides both; 0 for two
+/// zeros.
 template <integral T>
 constexpr T greatest_divisor(T x, T y) {
   T a = kernel::abs(x), b = kernel::abs(y);
@@ -55,7 +56,7 @@ constexpr T greatest_divisor(T x, T y) {
     T const r = kernel::fmod(a, b);
     a = b, b = r;
   }
-  return a;
+  return kernel::abs(a); // the least integer has no absolute value, and its remainders are negative
 }
 /// Returns the least common multiple, which is not negative; 0 if either is 0.
 template <integral T>
