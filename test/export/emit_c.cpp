@@ -216,15 +216,29 @@ TEST_CASE("emit_c: a self-test repeats what was recorded", "[export][emit_c]") {
         ("cd " + at.string() + " && " + compiler + " " + how + " gate.c test.c -lm -o test 2>log && ./test >out")
             .c_str());
   };
-  for (vv::c_program const& c : {vv::emit_c(g, "gate", {.max_stack = 0, .test = vv::boxed_args(x, w)}),
-                                 vv::emit_c(sized, "gate", {.test = vv::boxed_args(y, v)})})
+  vv::graph const extreme = vv::make_fx(
+      [](tensor const& a, tensor const& i) { return std::tuple(vv::exp(a), i + 9007199254740992); })(x, vv::arange(3));
+  tensor const large = sample::from({1000, -1000, 0, NAN, INFINITY}, {5});
+  struct tested {
+    vv::c_program c;
+    std::string is, becomes;
+  };
+  vv::c_program const limits = vv::emit_c(extreme, "gate", {.test = vv::boxed_args(large, vv::arange(3))});
+  for (auto const& [c, is, becomes] :
+       {tested{vv::emit_c(g, "gate", {.max_stack = 0, .test = vv::boxed_args(x, w)}), "tanh(", "atan("},
+        tested{vv::emit_c(sized, "gate", {.test = vv::boxed_args(y, v)}), "tanh(", "atan("},
+        tested{limits, "exp(x0[i0])", "fmin(exp(x0[i0]), 1e300)"}, // where infinity was recorded
+        tested{limits, "9007199254740992", "9007199254740993"}})   // as a double it would be the same
     for (std::string const& compiler : sample::c_compilers()) {
       CHECK(exits(c, c.source, compiler) == 0);
       std::string wrong = c.source;
-      wrong.replace(wrong.find("tanh("), 5, "atan(");
+      REQUIRE(has(wrong, is.c_str()));
+      wrong.replace(wrong.find(is), is.size(), becomes);
       CHECK(exits(c, wrong, compiler) != 0);
     }
   std::filesystem::remove_all(at);
+  CHECK_THROWS_WITH(vv::emit_c(extreme, "gate", {.test = vv::boxed_args(vv::zeros({5}), vv::arange(3))}),
+                    ContainsText("argument 0 of the self-test is float32, where the program takes float64"));
   CHECK(vv::emit_c(g, "gate").test.empty());
 }
 

@@ -50,8 +50,37 @@ VARVE_COLD std::vector<index_t> sizes_in(graph const& g, Boxed const& arguments,
   return r;
 }
 
+/// Returns the functions that the checks of a self-test call. Those of integers do not convert to double, which does
+/// not represent every int64.
+inline std::string comparisons(std::string const& checks) {
+  std::string s;
+  if (checks.find("differs(") != std::string::npos)
+    s += "\nstatic int differs(double y, double expected, double most, const char *name, long k) {\n"
+         "  if (y == expected || (y != y && expected != expected)) return 0;\n"
+         "  if (fabs(expected) < INFINITY && fabs(y - expected) <= most * (1 + fabs(expected))) return 0;\n"
+         "  printf(\"%s[%ld] is %.17g, but was %.17g\\n\", name, k, y, expected);\n"
+         "  return 1;\n}\n";
+  if (checks.find("differs_whole(") != std::string::npos)
+    s += "\nstatic int differs_whole(int64_t y, int64_t expected, const char *name, long k) {\n"
+         "  if (y == expected) return 0;\n"
+         "  printf(\"%s[%ld] is %lld, but was %lld\\n\", name, k, (long long)y, (long long)expected);\n"
+         "  return 1;\n}\n";
+  return s;
+}
+/// Refuses arguments of a self-test that have other dtypes than those of the graph, which the function in C has.
+template <class Boxed>
+VARVE_COLD void check_dtypes(graph const& g, Boxed const& arguments) {
+  for (int k = 0; k < g.regions[0].inputs && k < arguments.size(); ++k) {
+    dtype const t = g.nodes[k].out.type, given = arguments[static_cast<int>(g.nodes[k].value)].dtype();
+    if (given != t)
+      refuse::argument_is_invalid("emit_c", ("argument " + text(k) + " of the self-test is " + varve::name(given) +
+                                             ", where the program takes " + varve::name(t) + "; convert it by vv::to")
+                                                .c_str());
+  }
+}
+
 /// Returns a program in C that calls the function `name` with arguments, and compares its results with others. Results
-/// may differ by 1e-4 of their size in float32, and by 1e-10 in float64; integers must be equal.
+/// may differ by 1e-4 of their size in float32, and by 1e-10 in float64. Integers, infinities and NaN must be equal.
 template <class Boxed>
 VARVE_COLD std::string self_test(Boxed const& arguments, Boxed const& results, std::string const& name,
                                  c_program const& program, std::vector<index_t> const& sizes) {
@@ -67,26 +96,20 @@ VARVE_COLD std::string self_test(Boxed const& arguments, Boxed const& results, s
   for (int k = 0; k < arguments.size(); ++k) array("in", k, arguments[k], true), append("in", k);
   for (int k = 0; k < results.size(); ++k) {
     dtype const t = results[k].dtype();
-    std::string const y = "out" + text(k), n = text(results[k].numel()),
-                      most = t == dtype::float32 ? "1e-4"
-                             : is_floating(t)    ? "1e-10"
-                                                 : "0";
+    std::string const y = "out" + text(k), most = t == dtype::float32 ? "1e-4, " : "1e-10, ";
     array("out", k, results[k], false), array("expected", k, results[k], true), append("out", k);
-    checks += "  for (k = 0; k < " + n + "; ++k) bad += differs((double)" + y + "[k], (double)expected" + text(k) +
-              "[k], " + most + ", \"" + y + "\", k);\n";
+    checks += "  for (k = 0; k < " + text(results[k].numel()) +
+              "; ++k) bad += " + (is_floating(t) ? "differs(" : "differs_whole(") + y + "[k], expected" + text(k) +
+              "[k], " + (is_floating(t) ? most : "") + "\"" + y + "\", k);\n";
   }
   std::string const has_work = work ? "  void *const work = malloc(" + bytes + ");\n" : "";
   if (work) list += list.empty() ? "work" : ", work";
   return "/* A test of " + name + ": recorded arguments and results. Written by varve::emit_c. */\n#include \"" + name +
          ".h\"\n#include <math.h>\n#include <stdbool.h>\n#include <stdint.h>\n#include <stdio.h>\n" +
-         (work ? "#include <stdlib.h>\n" : "") + "\n" + data +
-         "\nstatic int differs(double y, double expected, double most, const char *name, long k) {\n"
-         "  if (y == expected || (y != y && expected != expected)) return 0;\n"
-         "  if (fabs(y - expected) <= most * (1 + fabs(expected))) return 0;\n"
-         "  printf(\"%s[%ld] is %.17g, but was %.17g\\n\", name, k, y, expected);\n"
-         "  return 1;\n}\n\nint main(void) {\n  int bad = 0;\n  long k;\n" +
-         has_work + (work ? "  if (!work) return 2;\n" : "") + "  if (" + name + "(" + list + ")) return 2;\n" +
-         checks + (work ? "  free(work);\n" : "") + "  return bad != 0;\n}\n";
+         (work ? "#include <stdlib.h>\n" : "") + "\n" + data + comparisons(checks) +
+         "\nint main(void) {\n  int bad = 0;\n  long k;\n" + has_work + (work ? "  if (!work) return 2;\n" : "") +
+         "  if (" + name + "(" + list + ")) return 2;\n" + checks + (work ? "  free(work);\n" : "") +
+         "  return bad != 0;\n}\n";
 }
 
 } // namespace varve::c99

@@ -116,8 +116,10 @@ c_program emit_c(G const& g, std::string const& name, c_options const& how = {})
                                                    [&how](graph const& of, int) { return c99::ready(of, how); });
   if (is_sized) c99::planned_sizes::add_guards(better, whole);
   c_program r = c99::file_writer::write(better, name, how);
-  if (how.test.size() > 0)
+  if (how.test.size() > 0) {
+    c99::check_dtypes(whole, how.test);
     r.test = c99::self_test(how.test, interpret(whole, how.test), name, r, c99::sizes_in(whole, how.test, r.sizes));
+  }
   return r;
 }
 /// Returns an exported program (`varve/export.hpp`) as C99. Its parameters, buffers and constants become constants of
