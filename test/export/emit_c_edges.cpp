@@ -57,3 +57,29 @@ TEST_CASE("emit_c: divisors of the least integers", "[export][emit_c]") {
   }
   check(rows);
 }
+
+TEST_CASE("emit_c: matrices with zeros, infinities and NaN", "[export][emit_c]") {
+  numbers draw(9);
+  std::vector<double> all, regular; // matrices [3, 3]; those that `solve` accepts
+  std::vector<double> const some{0, 0, 1, 2, -1, INFINITY, NAN};
+  tensor const b = from({1, 0, 2, INFINITY, -1, 1}, {3, 2});
+  for (int k = 0; k < 600; ++k) {
+    std::vector<double> a;
+    for (int e = 0; e < 9; ++e) a.push_back(some[static_cast<std::size_t>(draw() * (k % 2 ? 5 : 7))]);
+    all.insert(all.end(), a.begin(), a.end());
+    try {
+      vv::solve(from(a, {3, 3}), b);
+      regular.insert(regular.end(), a.begin(), a.end());
+    } catch (vv::error const&) {}
+  }
+  auto const stacked = [](std::vector<double> const& a) { return from(a, {static_cast<index_t>(a.size()) / 9, 3, 3}); };
+  values const x{stacked(all), stacked(regular), b};
+  REQUIRE(x[1].sizes()[0] > 100);
+  program const f = [](values const& v) {
+    tensor const right = vv::expand(v[2], {v[0].sizes()[0], 3, 2});
+    return values{vv::det(v[0]), vv::solve(v[1], vv::expand(v[2], {v[1].sizes()[0], 3, 2})),
+                  vv::solve_triangular(v[0], right, vv::ints<0>{}), vv::solve_triangular(v[0], right, vv::ints<1>{}),
+                  vv::solve_triangular(v[0], right, vv::ints<1>{}, vv::ints<1>{})};
+  };
+  check({row_of("odd", f, x)});
+}

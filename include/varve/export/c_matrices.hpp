@@ -11,7 +11,8 @@ namespace varve::c99 {
 
 /// Writes the operators of matrices that estimators and controllers need, as calls of functions that the text contains
 /// once: `linalg_cholesky`, `linalg_solve_triangular`, `linalg_solve` and `linalg_det`. They compute in the dtype of
-/// the matrices, with partial pivoting where they eliminate.
+/// the matrices, with partial pivoting where they eliminate. As in `kernel::matrices`, no factor of 0 is multiplied:
+/// the infinities that divisions by 0 leave would become NaN.
 class matrix_writer {
 public:
   enum class kind : unsigned char { none, cholesky, triangular, solve, det };
@@ -94,7 +95,8 @@ private:
                    "    const $I i = upper ? n - 1 - q : q, from = upper ? i + 1 : 0, to = upper ? n : i;\n"
                    "    for ($I j = 0; j < m; ++j) {\n"
                    "      $T sum = b[i * m + j];\n"
-                   "      for ($I k = from; k < to; ++k) sum -= a[i * n + k] * x[k * m + j];\n"
+                   "      for ($I k = from; k < to; ++k)\n"
+                   "        if (a[i * n + k] != 0) sum -= a[i * n + k] * x[k * m + j];\n"
                    "      x[i * m + j] = unit ? sum : sum / a[i * n + i];\n"
                    "    }\n"
                    "  }");
@@ -117,15 +119,16 @@ private:
                    "      x[k * m + j] = x[p * m + j], x[p * m + j] = v;\n"
                    "    }\n"
                    "    for ($I i = k + 1; i < n; ++i) {\n"
-                   "      const $T v = u[i * n + k] / u[k * n + k];\n"
-                   "      for ($I j = k + 1; j < n; ++j) u[i * n + j] -= v * u[k * n + j];\n"
-                   "      for ($I j = 0; j < m; ++j) x[i * m + j] -= v * x[k * m + j];\n"
+                   "      const $T d = u[k * n + k], v = d == 0 ? u[i * n + k] : u[i * n + k] / d;\n"
+                   "      for ($I j = k + 1; j < n && v != 0 && d != 0; ++j) u[i * n + j] -= v * u[k * n + j];\n"
+                   "      for ($I j = 0; j < m && v != 0; ++j) x[i * m + j] -= v * x[k * m + j];\n"
                    "    }\n"
                    "  }\n"
                    "  for ($I i = n; i-- > 0;)\n"
                    "    for ($I j = 0; j < m; ++j) {\n"
                    "      $T sum = x[i * m + j];\n"
-                   "      for ($I k = i + 1; k < n; ++k) sum -= u[i * n + k] * x[k * m + j];\n"
+                   "      for ($I k = i + 1; k < n; ++k)\n"
+                   "        if (u[i * n + k] != 0) sum -= u[i * n + k] * x[k * m + j];\n"
                    "      x[i * m + j] = sum / u[i * n + i];\n"
                    "    }\n"
                    "  return singular;");
@@ -138,13 +141,15 @@ private:
                    "    for ($I i = k + 1; i < n; ++i)\n"
                    "      if (fabs$F(u[i * n + k]) > fabs$F(u[p * n + k])) p = i;\n"
                    "    product *= p == k ? u[p * n + k] : -u[p * n + k];\n"
-                   "    if (u[p * n + k] == 0) break;\n"
+                   "    if (u[p * n + k] == 0) continue;\n"
                    "    for ($I j = k; j < n && p != k; ++j) {\n"
                    "      const $T v = u[k * n + j];\n"
                    "      u[k * n + j] = u[p * n + j], u[p * n + j] = v;\n"
                    "    }\n"
-                   "    for ($I i = k + 1; i < n; ++i)\n"
-                   "      for ($I j = n; j-- > k;) u[i * n + j] -= u[i * n + k] / u[k * n + k] * u[k * n + j];\n"
+                   "    for ($I i = k + 1; i < n; ++i) {\n"
+                   "      const $T v = u[i * n + k] / u[k * n + k];\n"
+                   "      for ($I j = k + 1; j < n && v != 0; ++j) u[i * n + j] -= v * u[k * n + j];\n"
+                   "    }\n"
                    "  }\n"
                    "  *d = product;");
     }
