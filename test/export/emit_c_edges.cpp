@@ -83,3 +83,39 @@ TEST_CASE("emit_c: matrices with zeros, infinities and NaN", "[export][emit_c]")
   };
   check({row_of("odd", f, x)});
 }
+
+TEST_CASE("emit_c: axes without elements", "[export][emit_c]") {
+  auto const other = [](tensor const& x) { return vv::transpose(x, vv::axis<-2>, vv::axis<-1>); };
+  std::vector<std::pair<program, std::vector<dims>>> const all{
+      {[](values const& x) { return values{vv::inverse(x[0]), vv::det(x[0]), vv::det(vv::tanh(x[0]))}; },
+       {{2, 0, 0}, {0, 3, 3}}},
+      {[&](values const& x) {
+         tensor const y = vv::tanh(x[0]), z = vv::softmax(vv::exp(x[0]) * y, vv::axis<1>);
+         return values{vv::matmul(y, other(z)), vv::matmul(other(z), y), vv::sum(y * z), vv::mean(z, vv::axis<0>)};
+       },
+       {{2, 0}, {0, 2}, {0, 0}, {1, 0}}},
+      {[](values const& x) { // a value before the loop, which the loop alone reads
+         tensor const rows = vv::sin(vv::slice(vv::ones({5, 1}) * 2.0, vv::axis<0>, 0, x[0].sizes()[0]));
+         return values{vv::sum(x[0] * rows, vv::axis<1>), vv::sum(x[0] * vv::exp(vv::sum(rows))), x[0] + rows};
+       },
+       {{3, 0}, {0, 3}}},
+      {[](values const& x) {
+         tensor const y = vv::tanh(vv::ones({4}) * 2.0), i = vv::to(vv::reshape(x[0], {0}), dtype::int64);
+         return values{vv::gather(y, vv::axis<0>, i), vv::scatter_add(y, vv::axis<0>, i, vv::exp(y)),
+                       vv::cat(std::vector<tensor>{x[0], vv::tanh(x[0])}, vv::axis<0>),
+                       vv::conv1d(vv::reshape(x[0], {0, 1, 5}), vv::ones({2, 1, 3}, dtype::float64) * y[0])};
+       },
+       {{0, 3}, {3, 0}}},
+      {[&](values const& x) {
+         auto const [last, all_] = vv::scan([](tensor const& u, tensor const& v) { return std::pair(u + v, u * v); },
+                                            vv::sum(x[0], vv::axis<0>), x[0]);
+         return values{last, all_, vv::grad([&](tensor const& v) { return vv::sum(vv::matmul(v, other(v))); })(x[0])};
+       },
+       {{0, 2}, {2, 0}}}};
+  std::vector<row> rows;
+  for (auto const& [f, shapes] : all)
+    for (dims const& s : shapes)
+      for (index_t most : {0, 4096})
+        rows.push_back(row_of("empty_" + std::to_string(rows.size()), f, {draws(s)}, {.max_stack = most}));
+  for (char const* flags : {"-O0", "-O2"}) check(rows, flags);
+}

@@ -107,15 +107,16 @@ private:
       loop("j", n);
       if (loops == 0) out.open("{"), ++loops;
       out.line(type + " sum = 0;");
-      if (k != 1) open("q", k);
-      out.line("sum = " + added("sum", multiplied(x, w)) + ";");
-      if (k != 1) out.close();
+      if (k != 0 && k != 1) open("q", k);
+      if (k != 0) out.line("sum = " + added("sum", multiplied(x, w)) + ";");
+      if (k != 0 && k != 1) out.close();
       out.line(to + " = sum;");
       return close(loops);
     }
     open("j", n);
     out.line(to + " = 0;");
     out.close();
+    if (k == 0) return close(loops);
     if (k != 1) open("q", k);
     else out.open("{");
     out.line("const " + type + " u = " + x + ";");
@@ -198,6 +199,7 @@ private:
     dims const& r = info.out.sizes;
     out.line("for (" + c.index + " e = 0; e < " + size(c.sizes.count(r)) + "; ++e) " + result("e") + " = " +
              in(0, "e") + ";");
+    if (c.sizes.count(info.in[1].sizes) == 0) return;
     open_picked(info.in[1].sizes, r.n ? r[static_cast<int>(info.at[0][0])] : extent(1));
     std::string const to = result(at(r, info.at[0][0].number(), "there"));
     out.line(to + " = " + added(to, in(2, at(info.in[2].sizes))) + ";");

@@ -80,8 +80,9 @@ private:
     for (int k = 0; k < buffers; ++k) {
       fusion::buffer const& b = p.buffers[k];
       std::string const n = buffer_name(p, k);
-      if (b.where != fusion::place::constant || b.elements == 0 || !cpp::mentions(body, n)) continue;
-      std::string line = "static const " + std::string(type_text(b.type)) + " " + n + "[" + text(b.elements) + "] = {";
+      if (b.where != fusion::place::constant || !cpp::mentions(body, n)) continue;
+      std::string line = "static const " + std::string(type_text(b.type)) + " " + n + "[" +
+                         text(b.elements ? b.elements : 1) + "] = {" + (b.elements ? "" : "0");
       for (index_t e = 0; e < b.elements; ++e)
         line += (e ? ", " : "") + literal(b.type, p.constants[b.number + e]).text;
       out.line(line + "};");
@@ -112,7 +113,7 @@ private:
         std::string const n = buffer_name(p, static_cast<int>(k)), type = type_text(b.type);
         if (l.piece_of[k] != static_cast<int>(&piece - l.pieces.data()) || !cpp::mentions(body, n)) continue;
         if (on_stack && !piece.shared) {
-          out.line(type + " " + n + "[" + text(b.elements ? b.elements : 1) + "];");
+          out.line(type + " " + n + (b.elements ? "[" + text(b.elements) + "];" : "[1] = {0};")); // nothing writes it
           continue;
         }
         if (on_stack && !opened)

@@ -51,6 +51,7 @@ public:
                                     std::vector<char>& read) {
     writer none;
     loop_writer w{none, c, p, b};
+    if (w.is_over_nothing()) return;
     w.find_used();
     auto mark = [&](fusion::step const& s) {
       if (s.access >= 0)
@@ -105,6 +106,8 @@ private:
       for (int q = 0; used_fixed[k] && q < fixed_step(k).count; ++q)
         use(operand(fixed_step(k), q), false, occurrences(fixed_step(k), q));
   }
+  /// True if a loop takes no steps. Its text is then only the results of folds, which are neutral elements.
+  bool is_over_nothing() const { return std::find(b.extent, b.extent + b.rank, 0) != b.extent + b.rank; }
   std::string index(fusion::access const& a) const { return nest_reader::index(a, c.sizes); }
   std::string element(fusion::access const& a) const { return c99::element(p, a.buffer, index(a)); }
 
@@ -251,11 +254,11 @@ private:
         out.line(std::string(type_text(t)) + " r" + text(k) + " = " + neutral(sink(k).kind, t).text + ";");
         ++variables;
       }
-    if (l == b.rank - 1) steps(fixed, used_fixed, fixed_uses, b.fixed_first);
+    if (l == b.rank - 1 && !is_over_nothing()) steps(fixed, used_fixed, fixed_uses, b.fixed_first);
     if (l == b.rank) {
       steps(now, used_now, now_uses, b.step_first);
       for (int k = 0; k < b.sink_count; ++k) leave(k);
-    } else {
+    } else if (b.extent[l] != 0) {
       std::string const i = "i" + text(l);
       out.open("for (" + c.index + " " + i + " = 0; " + i + " < " + c.sizes(b.extent[l]) + "; ++" + i + ") {");
       level(l + 1);

@@ -131,12 +131,20 @@ private:
       for (int const q : callees(p, s)) plan(q);
     plans[k] = std::move(p);
   }
+  static bool scatters(fusion::program const& p, fusion::stage const& s) {
+    return s.kind == fusion::stage_kind::call && p.calls[s.number].what == operator_class::scatter_add;
+  }
+  /// True for a `scatter_add` without indices, which is a copy.
+  static bool adds_nothing(fusion::program const& p, fusion::stage const& s) {
+    return scatters(p, s) && p.buffers[s.in[1]].elements == 0;
+  }
   /// Marks the buffers that the text of a stage reads.
   void mark_reads(fusion::program const& p, fusion::stage const& s, std::vector<char>& read) const {
     auto mark = [&](int k) {
       if (k >= 0) read[static_cast<std::size_t>(k)] = 1;
     };
     if (s.kind == fusion::stage_kind::loops) return loop_writer::mark_reads(shared, p, p.bodies[s.number], read);
+    if (adds_nothing(p, s)) return mark(s.in[0]);
     if (!calls(s)) return void(std::for_each(s.in, s.in + 3, mark));
     fusion::call_info const& c = p.calls[s.number];
     int const carried = s.kind == fusion::stage_kind::scan ? static_cast<int>(c.at[0][0]) : 0;
@@ -145,7 +153,8 @@ private:
     for (int k = 0; k < c.results + carried; ++k) mark(p.ports[s.in[2] + k]);
   }
   /// Removes results that are temporaries which no text reads, because compilers warn of them. The planner keeps them
-  /// if a step reads them, even if nothing uses the step.
+  /// if a step reads them, even if nothing uses the step. Also removes what writes to arrays without elements, except
+  /// for a `scatter_add`, whose indices are checked.
   void drop_unread(fusion::program& p) const {
     for (bool again = true; again;) {
       std::vector<char> read(p.buffers.size(), 0);
@@ -161,12 +170,13 @@ private:
           fusion::body& b = p.bodies[s.number];
           int count = 0;
           for (int k = 0; k < b.sink_count; ++k)
-            if (fusion::sink const sink = p.sinks[b.sink_first + k]; is_needed(p.accesses[sink.access].buffer))
+            if (fusion::sink const sink = p.sinks[b.sink_first + k];
+                is_needed(p.accesses[sink.access].buffer) && p.buffers[p.accesses[sink.access].buffer].elements != 0)
               p.sinks[b.sink_first + count++] = sink;
           again = again || (count > 0 && count != b.sink_count);
           needed = count > 0, b.sink_count = count;
         } else if (!needed) {
-          needed = is_needed(s.out);
+          needed = is_needed(s.out) && (p.buffers[s.out].elements != 0 || scatters(p, s));
         }
         if (needed) kept.push_back(s);
       }
