@@ -2,6 +2,7 @@
 // Programs at the edges of what C can say: names that could meet, axes without elements, numbers that are none.
 #include "c_rows.hpp"
 
+#include <varve/export.hpp>
 #include <varve/linalg.hpp>
 #include <varve/special.hpp>
 #include <varve/varve.hpp>
@@ -16,6 +17,7 @@ tensor draws(dims const& sizes) {
   static numbers draw(5);
   return uniform(sizes, draw, -1, 1);
 }
+bool has(std::string const& text, char const* part) { return text.find(part) != std::string::npos; }
 } // namespace
 
 TEST_CASE("emit_c: convolutions of any rank beside what uses their results", "[export][emit_c]") {
@@ -118,4 +120,31 @@ TEST_CASE("emit_c: axes without elements", "[export][emit_c]") {
       for (index_t most : {0, 4096})
         rows.push_back(row_of("empty_" + std::to_string(rows.size()), f, {draws(s)}, {.max_stack = most}));
   for (char const* flags : {"-O0", "-O2"}) check(rows, flags);
+}
+
+TEST_CASE("emit_c: work of more bytes than there are addresses is refused", "[export][emit_c][error]") {
+  auto const table = [](tensor const& x, tensor const& y) {
+    tensor const h = vv::exp(vv::reshape(x, dims{x.sizes()[0], 1}) * y);
+    return h / vv::sum(h);
+  };
+  auto const wide = [&](char const* name, index_t most) {
+    vv::dim_spec const n = vv::dynamic_dim("n", 2, most), m = vv::dynamic_dim("m", 2, most);
+    tensor const x = draws({5}), y = draws({7});
+    vv::exported_program const p = vv::export_program(table, {.dynamic_shapes = {{n}, {m}}})(x, y);
+    return c_unit{name, vv::emit_c(p, name), 2, 1};
+  };
+  c_unit const huge = wide("huge", INT64_MAX), fits = wide("fits", 5000);
+  CHECK_FALSE(has(fits.text.header + fits.text.source, "PTRDIFF_MAX"));
+  CHECK(has(huge.text.header, "work has less than PTRDIFF_MAX bytes"));
+  CHECK(has(huge.text.source, "if (8 * (double)n_ * (double)m_ >= (double)PTRDIFF_MAX) return 0;"));
+  for (std::string const& compiler : c_compilers()) {
+    c_library const library({huge, fits}, compiler);
+    REQUIRE(library.failed() == "");
+    auto const side = [](int bits) { return std::vector<std::size_t>(2, std::size_t{1} << bits); };
+    CHECK(library.bytes(huge, side(20)) == std::size_t{8} << 40);
+    for (int bits : {30, 31, 32, 62}) {
+      CHECK(library.bytes(huge, side(bits)) == 0);
+      CHECK(library.run(huge, {draws({1}), draws({1})}, {draws({1})}, side(bits)).first == 5);
+    }
+  }
 }

@@ -61,6 +61,7 @@ public:
     function_plans const plans(g, shared);
     extent const most = plans.arrays(0);
     bool const on_stack = most.is_number() && most <= how.max_stack;
+    sizes.limit_work(most);
     function_writer functions(plans, shared, on_stack);
     function_text const f = functions.write(0, name);
     std::string const bytes = most.is_number() ? std::string() : sizes(most); // may need a function of `words`
@@ -154,7 +155,7 @@ private:
     s += "#include <math.h>\n";
     include({"bool ", "true", "false"}, "stdbool.h");
     include({"ptrdiff_t"}, "stddef.h");
-    include({"int8_t", "int32_t", "int64_t", "INT32", "INT64", "UINT8"}, "stdint.h");
+    include({"int8_t", "int32_t", "int64_t", "INT32", "INT64", "UINT8", "PTRDIFF_MAX"}, "stdint.h");
     include({"memcpy"}, "string.h");
     return s + "\n" + code;
   }

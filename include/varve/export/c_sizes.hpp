@@ -96,6 +96,12 @@ public:
     return r;
   }
 
+  /// Makes the number of bytes of `work` a condition, if it may exceed `ptrdiff_t`, also of 32 bits. A size alone does
+  /// not: some argument has that many elements.
+  void limit_work(extent bytes) {
+    if (!bytes.is_number() && most(bytes, false) > INT32_MAX) work = bytes;
+  }
+
   // ---- text
   /// Returns a size in C, in parentheses if it is a factor and needs them.
   std::string operator()(extent n, bool factor = false) const {
@@ -120,6 +126,8 @@ public:
     cpp::writer rest;
     rest.indent();
     for (size_guard const& g : guards) rest.line("if (" + failure(g) + ") return " + text(refused) + ";");
+    if (!known_equal(work, 0))
+      rest.line("if (" + in_doubles(work).text + " >= (double)PTRDIFF_MAX) return " + text(refused) + ";");
     for (std::string const& n : names)
       if (bool const used = cpp::mentions(body + rest.text, n + "_"); !used)
         out.line("(void)" + parameter(n, body) + ";");
@@ -132,7 +140,8 @@ public:
     for (size_guard const& g : guards)
       s += (s.empty() ? "" : ", ") + (known_equal(g.unless, 1) ? "" : view().text(g.unless) + " == 0 or ") +
            view().text(g);
-    return s;
+    return s +
+           (!known_equal(work, 0) ? std::string(s.empty() ? "" : ", ") + "work has less than PTRDIFF_MAX bytes" : "");
   }
   /// Returns a graph whose sizes are entries of this table, for its text.
   graph shown(graph g) const {
@@ -144,6 +153,7 @@ private:
   language& words;
   fusion::size_reader reader;
   size_range bounds[fusion::max_symbols]{};
+  extent work = 0;          // its bytes, if they are a condition
   std::vector<char> seen{}; // the expressions, among them the symbols, that arguments mention
 
   size_view view() const { return reader.table.view(); }
@@ -249,6 +259,41 @@ private:
       return {"(" + a + (x.op == size_op::least ? " < " : " > ") + b + " ? " + a + " : " + b + ")"};
     }
     }
+  }
+  /// Returns what a number of bytes cannot exceed. Sizes that are multiplied may be as large as their conditions allow,
+  /// others count as 2^16.
+  double most(extent e, bool multiplied) const {
+    if (e.is_number()) return std::abs(static_cast<double>(e.number()));
+    size_expression const& x = reader.table[e];
+    switch (x.op) {
+    case size_op::symbol: {
+      auto const greatest = static_cast<double>(bounds[x.a.number()].greatest);
+      return multiplied ? greatest : (std::min)(greatest, 0x1p16);
+    }
+    case size_op::product:
+      multiplied = multiplied || !x.b.is_number();
+      return most(x.a, multiplied) * most(x.b, multiplied);
+    case size_op::quotient:
+    case size_op::remainder:
+      return most(x.a, multiplied);
+    default:
+      return most(x.a, multiplied) + most(x.b, multiplied);
+    }
+  }
+  /// Returns a number of bytes in floating point, which does not overflow. No part of it is greater: terms are added
+  /// even where they are subtracted.
+  expression in_doubles(extent e) const {
+    if (e.is_number()) return {text(std::abs(e.number()))};
+    size_expression const& x = reader.table[e];
+    if (x.op == size_op::symbol) return {"(double)" + name_of(e) + "_", binding::unary};
+    if (x.op == size_op::quotient || x.op == size_op::remainder) return in_doubles(x.a);
+    if (x.op != size_op::product) return {in_doubles(x.a).text + " + " + in_doubles(x.b).text, binding::sum};
+    if (x.a.is_entry() && reader.table[x.a].op == size_op::quotient && known_equal(reader.table[x.a].b, x.b))
+      return in_doubles(x.a); // whole units
+    std::string const a = within(in_doubles(x.a), binding::product);
+    if (known_equal(x.b, 1) || known_equal(x.b, -1)) return {a, binding::product};
+    std::string const b = within(in_doubles(x.b), binding::product);
+    return {x.b.is_number() ? b + " * " + a : a + " * " + b, binding::product};
   }
   bool is_negative(extent e) const {
     if (e.is_entry() && reader.table[e].op == size_op::product) e = reader.table[e].b;
