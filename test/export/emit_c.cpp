@@ -236,6 +236,11 @@ TEST_CASE("emit_c: a self-test repeats what was recorded", "[export][emit_c]") {
       wrong.replace(wrong.find(is), is.size(), becomes);
       CHECK(exits(c, wrong, compiler) != 0);
     }
+  for (char const* called : {"k", "bad", "differs", "differs_whole", "in0", "out0", "memory", "y", "most", "rounds"}) {
+    vv::c_program c = vv::emit_c(sized, called, {.test = vv::boxed_args(y, v)});
+    std::ofstream(at / (std::string(called) + ".h")) << c.header;
+    CHECK(exits(c, c.source, sample::c_compilers()[0]) == 0);
+  }
   std::filesystem::remove_all(at);
   CHECK_THROWS_WITH(vv::emit_c(extreme, "gate", {.test = vv::boxed_args(vv::zeros({5}), vv::arange(3))}),
                     ContainsText("argument 0 of the self-test is float32, where the program takes float64"));
@@ -277,7 +282,7 @@ TEST_CASE("emit_c: constants, and the state of an exported program, are part of 
       exported{{"exported", vv::emit_c(p, "exported", {.test = vv::boxed_args(x)}), 1, 1}, {x}, {y}, 1e-14};
   check({captured, exported});
   CHECK(has(exported.unit.text.header, "int exported(const double *x0, double *y0);"));
-  CHECK(has(exported.unit.text.test, "exported(in0, out0)"));
+  CHECK(has(exported.unit.text.test, "exported(exported_in0, exported_out0)"));
   auto const rows = [&m](tensor const& v) {
     return vv::tanh(vv::matmul(v, vv::transpose(m.w, vv::axis<0>, vv::axis<1>)) + m.b);
   };
@@ -562,7 +567,7 @@ TEST_CASE("emit_c: conditions on sizes are checked, and nothing is written if on
   CHECK(has(c.header, "int tails(size_t n, size_t m, const double *x0, const double *x1, double *y0"));
   CHECK(has(c.header, "(float64[n], float64[m, n + 1]) -> (float64[n - 2])"));
   CHECK(has(c.header, "unless 3 <= n, n <= 40, 2 <= m"));
-  CHECK(has(c.test, "tails(9, 4, in0, in1, out0"));
+  CHECK(has(c.test, "tails(9, 4, tails_in0, tails_in1, tails_out0"));
   c_unit const u{"tails", c, 2, 1};
   for (std::string const& compiler : sample::c_compilers()) {
     c_library const library({u}, compiler);
@@ -690,7 +695,12 @@ TEST_CASE("emit_c: what cannot be written is refused by name", "[export][emit_c]
            {traced(same), "2f", "cannot be the name"},
            {traced(same), "double", "cannot be the name"},
            {traced(same), "", "cannot be the name"},
-           {traced([](tensor const& v) { return vv::sin(v); }), "sinf", "choose another name"}}) {
+           {traced([](tensor const& v) { return vv::sin(v); }), "sinf", "choose another name"},
+           {traced([](tensor const& v) { return vv::sin(v); }), "i0",
+            "the text gives the name i0 to something else"}}) {
     CHECK_THROWS_WITH(vv::emit_c(r.g, r.name), ContainsText(r.text));
   }
+  for (char const* name : {"round", "roundf", "erfl", "hypot", "remainder", "printf", "malloc", "true", "NAN",
+                           "INFINITY", "size_t", "int128_t", "INT8_MAX", "isnan", "class", "asm", "_Bool", "__f"})
+    CHECK_THROWS_WITH(vv::emit_c(traced(same), name), ContainsText("cannot be the name of a function in C"));
 }

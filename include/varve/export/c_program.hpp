@@ -53,8 +53,9 @@ namespace c99 {
 class file_writer {
 public:
   VARVE_COLD static c_program write(graph const& g, std::string const& name, c_options const& how) {
-    if (!can_be_name(name))
-      refuse::argument_is_invalid("emit_c", ("\"" + name + "\" cannot be the name of a function in C").c_str());
+    if (!can_be_function(name))
+      refuse::argument_is_invalid(
+          "emit_c", ("\"" + name + "\" cannot be the name of a function in C; choose another name").c_str());
     language words(name);
     size_arguments sizes(g, name, words);
     context shared{words, "int", how.graph, sizes};
@@ -67,8 +68,8 @@ public:
     std::string const bytes = most.is_number() ? std::string() : sizes(most); // may need a function of `words`
     std::string const others = words.functions + functions.all.text;
     if (cpp::mentions(functions.all.text + words.functions + f.body, name))
-      refuse::argument_is_invalid("emit_c",
-                                  ("the text calls another function " + name + "; choose another name").c_str());
+      refuse::argument_is_invalid(
+          "emit_c", ("the text gives the name " + name + " to something else; choose another name").c_str());
     c_program r;
     r.sizes = sizes.names;
     r.work = on_stack ? 0 : most.is_number() ? most.number() : -1;

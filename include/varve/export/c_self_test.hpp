@@ -50,18 +50,20 @@ VARVE_COLD std::vector<index_t> sizes_in(graph const& g, Boxed const& arguments,
   return r;
 }
 
-/// Returns the functions that the checks of a self-test call. Those of integers do not convert to double, which does
-/// not represent every int64.
-inline std::string comparisons(std::string const& checks) {
+/// Returns the functions that the checks of a self-test call, whose names begin with `own`. Those of integers do not
+/// convert to double, which does not represent every int64.
+inline std::string comparisons(std::string const& checks, std::string const& own) {
   std::string s;
-  if (checks.find("differs(") != std::string::npos)
-    s += "\nstatic int differs(double y, double expected, double most, const char *name, long k) {\n"
+  if (checks.find(own + "differs(") != std::string::npos)
+    s += "\nstatic int " + own +
+         "differs(double y, double expected, double most, const char *name, long k) {\n"
          "  if (y == expected || (y != y && expected != expected)) return 0;\n"
          "  if (fabs(expected) < INFINITY && fabs(y - expected) <= most * (1 + fabs(expected))) return 0;\n"
          "  printf(\"%s[%ld] is %.17g, but was %.17g\\n\", name, k, y, expected);\n"
          "  return 1;\n}\n";
-  if (checks.find("differs_whole(") != std::string::npos)
-    s += "\nstatic int differs_whole(int64_t y, int64_t expected, const char *name, long k) {\n"
+  if (checks.find(own + "differs_whole(") != std::string::npos)
+    s += "\nstatic int " + own +
+         "differs_whole(int64_t y, int64_t expected, const char *name, long k) {\n"
          "  if (y == expected) return 0;\n"
          "  printf(\"%s[%ld] is %lld, but was %lld\\n\", name, k, (long long)y, (long long)expected);\n"
          "  return 1;\n}\n";
@@ -81,35 +83,39 @@ VARVE_COLD void check_dtypes(graph const& g, Boxed const& arguments) {
 
 /// Returns a program in C that calls the function `name` with arguments, and compares its results with others. Results
 /// may differ by 1e-4 of their size in float32, and by 1e-10 in float64. Integers, infinities and NaN must be equal.
+/// The names of the program begin with that of the function, which may be any.
 template <class Boxed>
 VARVE_COLD std::string self_test(Boxed const& arguments, Boxed const& results, std::string const& name,
                                  c_program const& program, std::vector<index_t> const& sizes) {
   index_t const work = program.work;
+  std::string const own = name + "_", loop = "  for (" + own + "k = 0; " + own + "k < ", at = "[" + own + "k]";
   std::string data, list, checks;
   for (index_t const n : sizes) list += (list.empty() ? "" : ", ") + text(n);
   std::string const bytes = work < 0 ? name + "_work(" + list + ") + 1" : text(work);
-  auto array = [&](char const* prefix, int k, auto const& t, bool filled) {
-    data += std::string("static ") + (filled ? "const " : "") + type_text(t.dtype()) + " " + prefix + text(k) + "[" +
-            text(t.numel() ? t.numel() : 1) + "]" + (filled ? " = {" + elements_text(t) + "}" : std::string()) + ";\n";
+  auto array = [&](char const* called, int k, auto const& t, bool filled) {
+    data += std::string("static ") + (filled ? "const " : "") + type_text(t.dtype()) + " " + own + called + text(k) +
+            "[" + text(t.numel() ? t.numel() : 1) + "]" + (filled ? " = {" + elements_text(t) + "}" : std::string()) +
+            ";\n";
   };
-  auto append = [&](char const* prefix, int k) { list += (list.empty() ? "" : ", ") + (prefix + text(k)); };
-  for (int k = 0; k < arguments.size(); ++k) array("in", k, arguments[k], true), append("in", k);
+  auto append = [&](std::string const& x) { list += (list.empty() ? "" : ", ") + own + x; };
+  for (int k = 0; k < arguments.size(); ++k) array("in", k, arguments[k], true), append("in" + text(k));
   for (int k = 0; k < results.size(); ++k) {
     dtype const t = results[k].dtype();
     std::string const y = "out" + text(k), most = t == dtype::float32 ? "1e-4, " : "1e-10, ";
-    array("out", k, results[k], false), array("expected", k, results[k], true), append("out", k);
-    checks += "  for (k = 0; k < " + text(results[k].numel()) +
-              "; ++k) bad += " + (is_floating(t) ? "differs(" : "differs_whole(") + y + "[k], expected" + text(k) +
-              "[k], " + (is_floating(t) ? most : "") + "\"" + y + "\", k);\n";
+    array("out", k, results[k], false), array("expected", k, results[k], true), append(y);
+    checks += loop + text(results[k].numel()) + "; ++" + own + "k)\n    " + own + "bad += " + own +
+              (is_floating(t) ? "differs(" : "differs_whole(") + own + y + at + ", " + own + "expected" + text(k) + at +
+              ", " + (is_floating(t) ? most : "") + "\"" + y + "\", " + own + "k);\n";
   }
-  std::string const has_work = work ? "  void *const work = malloc(" + bytes + ");\n" : "";
-  if (work) list += list.empty() ? "work" : ", work";
+  std::string const memory = own + "memory"; // name_work is a function
+  if (work) append("memory");
   return "/* A test of " + name + ": recorded arguments and results. Written by varve::emit_c. */\n#include \"" + name +
          ".h\"\n#include <math.h>\n#include <stdbool.h>\n#include <stdint.h>\n#include <stdio.h>\n" +
-         (work ? "#include <stdlib.h>\n" : "") + "\n" + data + comparisons(checks) +
-         "\nint main(void) {\n  int bad = 0;\n  long k;\n" + has_work + (work ? "  if (!work) return 2;\n" : "") +
-         "  if (" + name + "(" + list + ")) return 2;\n" + checks + (work ? "  free(work);\n" : "") +
-         "  return bad != 0;\n}\n";
+         (work ? "#include <stdlib.h>\n" : "") + "\n" + data + comparisons(checks, own) + "\nint main(void) {\n  int " +
+         own + "bad = 0;\n  long " + own + "k;\n" +
+         (work ? "  void *const " + memory + " = malloc(" + bytes + ");\n  if (!" + memory + ") return 2;\n" : "") +
+         "  if (" + name + "(" + list + ")) return 2;\n" + checks + (work ? "  free(" + memory + ");\n" : "") +
+         "  return " + own + "bad != 0;\n}\n";
 }
 
 } // namespace varve::c99

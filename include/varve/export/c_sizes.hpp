@@ -5,25 +5,13 @@
 #pragma GCC diagnostic ignored "-Wshadow"
 #pragma GCC diagnostic ignored "-Wsign-conversion"
 
+#include <varve/export/c_names.hpp>
 #include <varve/export/c_text.hpp>
 #include <varve/export/cpp_text.hpp>
 #include <varve/plan/planner.hpp>
 #include <varve/plan/sized_program.hpp>
 
 namespace varve::c99 {
-
-/// True if C accepts the name for a function or a parameter.
-VARVE_COLD inline bool can_be_name(std::string const& name) {
-  bool r = !name.empty() && !std::isdigit(static_cast<unsigned char>(name[0]));
-  for (char const c : name) r = r && (std::isalnum(static_cast<unsigned char>(c)) || c == '_');
-  for (char const* word :
-       {"auto",   "break",    "case",    "char",  "const",    "continue", "default",  "do",     "double",
-        "else",   "enum",     "extern",  "float", "for",      "goto",     "if",       "inline", "int",
-        "long",   "register", "return",  "short", "restrict", "signed",   "sizeof",   "static", "struct",
-        "switch", "union",    "typedef", "void",  "while",    "volatile", "unsigned", "bool",   "main"})
-    r = r && name != word;
-  return r;
-}
 
 /// The sizes of a program that are arguments of the function in C. Plans for the two sets of samples become one plan,
 /// whose sizes are numbers or expressions of these arguments (`fusion::program_reader`). The object computes with such
@@ -165,7 +153,7 @@ private:
     if (x.op != size_op::symbol) return find_names(x.a, function), find_names(x.b, function);
     std::string const n = name_of(e);
     bool fits = can_be_name(n) && n != function && (n.size() < 2 || n.substr(n.size() - 2) != "_t");
-    for (char const* used : {"work", "true", "false", "NAN", "NULL"}) fits = fits && n != used;
+    fits = fits && n != "work";
     if (n.size() > 1 && (n[0] == 'x' || n[0] == 'y')) fits = fits && n.find_first_not_of("0123456789", 1) != n.npos;
     if (!fits)
       refuse::argument_is_invalid(
