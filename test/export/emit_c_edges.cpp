@@ -3,8 +3,12 @@
 #include "c_rows.hpp"
 
 #include <varve/export.hpp>
+#include <varve/fake.hpp>
+#include <varve/indexing.hpp>
 #include <varve/linalg.hpp>
+#include <varve/sorting.hpp>
 #include <varve/special.hpp>
+#include <varve/by_name/all.hpp>
 #include <varve/varve.hpp>
 
 namespace vv = varve;
@@ -147,4 +151,53 @@ TEST_CASE("emit_c: work of more bytes than there are addresses is refused", "[ex
       CHECK(library.run(huge, {draws({1}), draws({1})}, {draws({1})}, side(bits)).first == 5);
     }
   }
+}
+
+namespace {
+tensor called(char const* name, tensor const& x) { return vv::ops::call(name, {x})[0].as<tensor>(); }
+} // namespace
+
+TEST_CASE("emit_c: running sums and products, diagonals, and their derivatives", "[export][emit_c]") {
+  program const running = [](values const& x) {
+    return values{vv::cumsum(x[0], vv::axis<0>), vv::cumprod(x[0], vv::axis<-1>)};
+  };
+  program const slopes = [](values const& x) {
+    return values{vv::grad([](tensor const& v) {
+      return vv::sum(vv::sin(vv::cumprod(v, vv::axis<-1>))) + vv::sum(vv::square(vv::cumsum(v, vv::axis<0>)));
+    })(x[0])};
+  };
+  program const diagonals = [](values const& x) {
+    tensor const y = vv::transpose(vv::tanh(x[0]), vv::axis<0>, vv::axis<1>);
+    return values{called("diagonal", x[0]), called("trace", y), called("diag_embed", y),
+                  vv::grad([](tensor const& v) { return vv::sum(vv::square(called("diagonal", v))); })(y)};
+  };
+  std::vector<row> rows;
+  auto const add = [&](program const& f, tensor const& x) {
+    rows.push_back(row_of("line_" + std::to_string(rows.size()), f, {x}));
+  };
+  for (dims const& s : {dims{1}, dims{5}, dims{3, 4}, dims{2, 3, 2}, dims{0, 2}})
+    add(running, draws(s)), add(slopes, draws(s));
+  for (dims const& s : {dims{1, 1}, dims{3, 4}, dims{4, 3}}) add(diagonals, draws(s));
+  for (dtype const t : {dtype::int32, dtype::uint8, dtype::bool_, dtype::float32})
+    add(running, from({100, 0, 90, 3, 7, 2}, {2, 3}, t));
+  add(running, from({INFINITY, 0, -1, NAN, -0.0, 2}, {2, 3}));
+  check(rows);
+  // of any size
+  tensor const x = draws({3, 4});
+  for (program const& f : {running, slopes, diagonals}) {
+    c_unit const u{"sized", vv::emit_c(vv::make_fx(f, vv::tracing::symbolic)(values{x}), "sized"), 1,
+                   static_cast<int>(f({x}).size())};
+    c_library const library({u}, c_compilers()[0]);
+    REQUIRE(library.failed() == "");
+    for (dims const& s : {dims{2, 3}, dims{5, 9}}) {
+      tensor const y = draws(s);
+      auto const [code, got] = library.run(
+          u, {y}, f({y}), {static_cast<std::size_t>(s[0].number()), static_cast<std::size_t>(s[1].number())});
+      CHECK(code == 0);
+      CHECK(greatest_difference(got, f({y})) < 1e-13);
+    }
+  }
+  CHECK_THROWS_WITH(
+      vv::emit_c(vv::make_fx([](tensor const& v) { return vv::cummax(v, vv::axis<0>).first; })(x), "f"),
+      ContainsText("operator running_place (a part of cummax, cummin and logcumsumexp) cannot be written"));
 }

@@ -85,6 +85,8 @@ struct op_handle {
   /// The text of the operator in C++ (`rules<>::cpp`), and in C if that one does not serve (`rules<>::c99`).
   operator_text cpp{};
   char const* c99 = nullptr;
+  /// The functions that call the operator, if programs do not name it themselves (`rules<>::part_of`), or null.
+  char const* part_of = nullptr;
   /// True if it returns bool for numbers that are promoted to one dtype.
   bool compares = false;
   /// The elements of operands on which an element of the result may depend (`rules<>::reach`).
@@ -154,6 +156,7 @@ constexpr op_handle make_handle() {
   if constexpr (requires { R::onnx; }) h.onnx = R::onnx;
   if constexpr (requires { R::cpp; }) h.cpp = R::cpp;
   if constexpr (requires { R::c99; }) h.c99 = R::c99;
+  if constexpr (requires { R::part_of; }) h.part_of = R::part_of;
   if constexpr (requires { typename R::functional; }) h.functional = &handle_of<typename R::functional>;
   return h;
 }

@@ -31,10 +31,7 @@ public:
     case operator_class::argmax:
       return w.argmax();
     default:
-      if (matrix_writer::kind_of(*w.info.op) != matrix_writer::kind::none) return matrix_writer::write(out, c, p, s);
-      refuse::argument_is_invalid("emit_c", (std::string("operator ") + w.info.op->name +
-                                             " cannot be written as a loop in C; call it outside of the graph")
-                                                .c_str());
+      return w.by_name();
     }
   }
 
@@ -57,6 +54,15 @@ private:
     return within(c.c.arithmetic(operator_class::mul, info.out.type, {x}, {y}), binding::product);
   }
 
+  /// Writes an operator that the planner does not know.
+  void by_name() const {
+    std::string_view const name = info.op->own ? info.op->name : "";
+    if (name == "recurrence") return recurrence();
+    if (name == "as_strided") return region(false);
+    if (name == "as_strided_backward") return region(true);
+    if (matrix_writer::kind_of(*info.op) != matrix_writer::kind::none) return matrix_writer::write(out, c, p, s);
+    cpp::refuse_call("emit_c", *info.op);
+  }
   void open(std::string const& i, extent n) const {
     out.open("for (" + c.index + " " + i + " = 0; " + i + " < " + size(n) + "; ++" + i + ") {");
   }
@@ -170,6 +176,40 @@ private:
     std::string const there = sum_of(places), here = sum_of(fields), to = result(z.transposed ? here : there);
     out.line(to + " = " + added(to, multiplied(in(0, z.transposed ? there : here), in(1, sum_of(taps)))) + ";");
     close(4 + inner + conditions);
+  }
+  /// Writes y_k = a_k y_(k-1) + b_k along an axis, as running sums and products are.
+  void recurrence() const {
+    dims const& sizes = info.out.sizes;
+    int const axis = static_cast<int>(info.at[0][0]);
+    std::string const i = "i" + text(axis), n = size(sizes[axis]);
+    bool const reverse = info.at[1][0] != 0;
+    for (int k = 0; k < sizes.n; ++k)
+      if (k != axis) open("i" + text(k), sizes[k]);
+    if (sizes.n == 1) out.open("{");
+    out.line(std::string(type_text(info.out.type)) + " last = 0;");
+    if (reverse) out.open("for (" + c.index + " " + i + " = " + n + "; " + i + "-- > 0;) {");
+    else open(i, sizes[axis]);
+    std::string const first = reverse ? size(c.sizes.sum(sizes[axis], -1)) : "0", b = in(1, at(sizes));
+    out.line("last = " + i + " == " + first + " ? " + b + " : " + added(multiplied(in(0, at(sizes)), "last"), b) + ";");
+    out.line(result(at(sizes)) + " = last;");
+    close(sizes.n + (sizes.n == 1));
+  }
+  /// Writes a strided region of a row-major array, or its transpose, which adds to zeros.
+  void region(bool transposed) const {
+    dims const& sizes = transposed ? info.in[0].sizes : info.out.sizes;
+    std::vector<std::pair<extent, std::string>> terms;
+    for (int k = 0; k < sizes.n; ++k)
+      if (sizes[k] != 1) terms.emplace_back(info.at[1][k], "i" + text(k));
+    extent const offset = info.at[2][0];
+    if (!offset.is_number()) terms.emplace_back(offset, "1");
+    std::string const there = sum_of(terms, offset.is_number() ? offset.number() : 0);
+    if (transposed)
+      out.line("for (" + c.index + " e = 0; e < " + size(c.sizes.count(info.out.sizes)) + "; ++e) " + result("e") +
+               " = 0;");
+    open(sizes);
+    if (transposed) out.line(result(there) + " = " + added(result(there), in(0, at(sizes))) + ";");
+    else out.line(result(at(sizes)) + " = " + in(0, there) + ";");
+    close(sizes.n);
   }
   void slice_backward() const {
     int const axis = static_cast<int>(info.at[1][0]);

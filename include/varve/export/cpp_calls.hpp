@@ -30,9 +30,7 @@ public:
     case operator_class::argmax:
       return w.argmax();
     default:
-      refuse::argument_is_invalid("emit_cpp", (std::string("operator ") + w.c.op->name +
-                                               " cannot be written as a loop; call it outside of the graph")
-                                                  .c_str());
+      refuse_call("emit_cpp", *w.c.op);
     }
   }
 

@@ -26,6 +26,13 @@ VARVE_COLD inline std::string buffer_name(fusion::program const& p, int k) {
   return (b.where == fusion::place::constant ? "c" : "t") + std::to_string(b.node);
 }
 inline std::string text(index_t n) { return std::to_string(n); }
+/// Refuses an operator for which there is no text. Names those that a user has called, if it is a part of others.
+[[noreturn]] VARVE_COLD inline void refuse_call(char const* where, op_handle const& op) {
+  std::string const called_as = op.part_of ? std::string(" (a part of ") + op.part_of + ")" : std::string();
+  refuse::argument_is_invalid(where, (std::string("operator ") + op.name + called_as +
+                                      " cannot be written as a loop; call it outside of the graph")
+                                         .c_str());
+}
 /// Writes the sizes of programs without symbolic ones.
 struct plain_sizes {
   std::string operator()(index_t n, bool /* factor */ = false) const { return text(n); }

@@ -68,6 +68,7 @@ constexpr auto is_zero(X const& x) {
 /// Rules of `scatter_by`. Attributes {axis}, {rule}.
 template <>
 struct rules<scatter_by_t> {
+  static constexpr char const* part_of = "scatter, scatter_reduce, index_put, index_copy and index_reduce";
   static constexpr operator_reach reach = operator_reach::scattered;
   static constexpr auto schema = "(Tensor self, int dim, Tensor index, Tensor src, int rule) -> Tensor";
   static constexpr attributes checked(attributes const& at, meta const* in) {

@@ -184,6 +184,7 @@ inline constexpr struct det_t {
 
 template <>
 struct rules<cofactors_t> : detail::of_matrices<cofactors_t, 1> {
+  static constexpr char const* part_of = "the derivative of det";
   static constexpr saved_values saved{{saved_values::operand(0) | saved_values::result}};
   static constexpr auto schema = "(Tensor self) -> Tensor";
   static constexpr meta shape(attributes const&, meta const* in, int) { return {in[0].type, require_square(in[0])}; }

@@ -28,6 +28,7 @@ inline constexpr struct lu_order_t {
 
 template <>
 struct rules<lu_order_t> : detail::of_matrices<lu_order_t, 1> {
+  static constexpr char const* part_of = "slogdet and lu";
   static constexpr bool differentiable = false;
   static constexpr auto schema = "(Tensor self) -> Tensor";
   template <class>

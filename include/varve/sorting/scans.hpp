@@ -180,6 +180,7 @@ struct places_along {
 
 template <>
 struct rules<running_place_t> : detail::places_along<running_place_t> {
+  static constexpr char const* part_of = "cummax, cummin and logcumsumexp";
   static constexpr auto schema = "(Tensor self, int dim, bool least=False) -> Tensor";
   template <class R, class T>
   static constexpr void compute(attributes const& at, strided<R> out, strided<T const> x) {

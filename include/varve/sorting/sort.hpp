@@ -120,6 +120,7 @@ inline constexpr struct kth_place_t {
 } kth_place{};
 template <>
 struct rules<kth_place_t> : detail::places_along<kth_place_t> {
+  static constexpr char const* part_of = "median and kthvalue";
   static constexpr auto schema = "(Tensor self, int dim, int k) -> Tensor";
   static constexpr int least_attributes = 2;
   static constexpr attributes checked(attributes const& at, meta const* in) {
