@@ -72,6 +72,33 @@ TEST_CASE("sparsity: products with a known 0, known conditions and known indices
   CHECK(vv::sparsity(given)(row(4), from).count() == 3);
 }
 
+TEST_CASE("sparsity: known numbers are computed in their dtype", "[sparse][sparsity]") {
+  struct known {
+    vv::dtype type;
+    tensor a, b;
+    std::function<tensor(tensor const&, tensor const&)> f;
+  };
+  auto const add = [](tensor const& a, tensor const& b) { return a + b; };
+  auto const sub = [](tensor const& a, tensor const& b) { return a - b; };
+  auto const mul = [](tensor const& a, tensor const& b) { return a * b; };
+  known const rows[] = {{vv::dtype::uint8, {1L, 200L, 3L}, {2L, 100L, 1L}, sub},
+                        {vv::dtype::uint8, {1L, 200L, 3L}, {2L, 100L, 1L}, add},
+                        {vv::dtype::uint8, {1L, 200L, 3L}, {0L, 0L, 0L}, [](auto const& a, auto const&) { return -a; }},
+                        {vv::dtype::bool_, {1L, 0L, 1L}, {1L, 1L, 0L}, add},
+                        {vv::dtype::int8, {100L, 2L, 1L}, {100L, 2L, 1L}, add},
+                        {vv::dtype::int32, {65536L, 3L, 2147483647L}, {65536L, 3L, 2L}, mul},
+                        {vv::dtype::int64, {4000000000L, 3L, 9007199254740993L}, {4000000000L, 3L, 1L}, mul},
+                        {vv::dtype::float32, {16777216L, 2L, 1L}, {1L, 1L, 3L}, add},
+                        {vv::dtype::float32, {1L, 2L, 1L}, {3L, 7L, 10L}, [](auto a, auto b) { return a / b; }}};
+  for (auto const& r : rows) {
+    tensor const a = vv::to(r.a, r.type), b = vv::to(r.b, r.type), y = r.f(a, b);
+    auto const kept = [&](tensor const& x) { return vv::where(vv::eq(r.f(a, b), y), x, vv::flip(x, 0)); };
+    sparsity_pattern const p = vv::sparsity(kept)(row(3));
+    INFO(vv::name(r.type));
+    for (int k = 0; k < 3; ++k) CHECK(p.contains(k, k)); // what is computed equals y
+  }
+}
+
 TEST_CASE("sparsity: derivatives count as what they are", "[sparse][sparsity]") {
   CHECK(vv::sparsity([](tensor const& x) { return vv::detach(x) * vv::sum(x); })(row(3)).count() == 9);
   CHECK(vv::sparsity([](tensor const& x) { return x * vv::detach(vv::sum(x)); })(row(3)) == band(3, 3, 0, 0));

@@ -202,12 +202,14 @@ private:
         if (!(x[e] > -most && x[e] < most)) return {};
       }
       if (k == operator_class::div && x[1] > -1e-15 && x[1] < 1e-15) return {};
-      r.push_back(k == operator_class::add   ? x[0] + x[1]
-                  : k == operator_class::sub ? x[0] - x[1]
-                  : k == operator_class::mul ? x[0] * x[1]
-                  : k == operator_class::div ? x[0] / x[1]
-                  : k == operator_class::neg ? -x[0]
-                                             : nd.op->lane_f64(x));
+      double const y = k == operator_class::add   ? x[0] + x[1]
+                       : k == operator_class::sub ? x[0] - x[1]
+                       : k == operator_class::mul ? x[0] * x[1]
+                       : k == operator_class::div ? x[0] / x[1]
+                       : k == operator_class::neg ? -x[0]
+                                                  : nd.op->lane_f64(x);
+      if (!is_floating(nd.out.type) && !(y > -most && y < most)) return {}; // the exact integer is needed
+      r.push_back(kernel::converted(nd.out.type, y));                       // integers wrap around, and float32 rounds
     }
     if (splat) return known_elements::splat(r[0]);
     return known_elements::each(r);
