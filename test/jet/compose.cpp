@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <varve/compile/compile.hpp>
+#include <varve/complex.hpp>
 #include <varve/jet/jet.hpp>
 #include <varve/varve.hpp>
 
@@ -24,7 +25,20 @@ template <class F>
 constexpr auto slope(F const& f) {
   return [f](auto const& x) { return vv::jvp(f, std::tuple{x}, std::tuple{vv::ones_like(x)}).second; };
 }
+/// e^x; only its jvp reads the result.
+inline constexpr struct grow_t {
+  static constexpr auto op_name = "grow";
+  constexpr auto operator()(vv::value auto const& x) const { return vv::bound<grow_t>{}(x); }
+} grow{};
 } // namespace
+template <>
+struct vv::rules<grow_t> : vv::rule::elementwise<1, vv::promotion::floating> {
+  static constexpr vv::saved_values saved{{vv::saved_values::operand(0)}};
+  static constexpr auto kernel(auto x) { return vv::kernel::exp(x); }
+  static constexpr auto jvp(vv::arg_t<0>, auto const&, auto const& d, auto const& y, auto const&) {
+    return vv::mul(y, d);
+  }
+};
 
 constexpr auto of_cube = vv::jet(cube, std::tuple{2.0}, std::tuple{1.0, 0.0, 0.0});
 static_assert(of_cube.first == 8 && of_cube.second == std::tuple{12.0, 12.0, 6.0});
@@ -63,6 +77,15 @@ TEST_CASE("jet: both worlds, and what nested jvps give", "[jet]") {
     CHECK(s[k] == Approx(right[k].item()));
     CHECK(d[k].item() == Approx(right[k].item()));
   }
+}
+
+TEST_CASE("jet: derivatives that read the result", "[jet]") {
+  CHECK(third([](auto const& x) { return grow(x); })(0.5) == Approx(std::exp(0.5)));
+  tensor const x({0.7, -0.3, 1.1});
+  for (auto const f : {+[](tensor const& v) { return tensor(grow(v)); },
+                       +[](tensor const& v) { return tensor(vv::abs(vv::complex(v, v * v))); },
+                       +[](tensor const& v) { return tensor(vv::real(vv::sgn(vv::complex(v, v * v)))); }})
+    CHECK(vv::allclose(third(f)(x), slope(slope(slope(f)))(x)));
 }
 
 TEST_CASE("jet: under vmap and grad, and of them", "[jet]") {

@@ -330,8 +330,8 @@ struct rules<complex_abs_t> {
     return y;
   }
   template <class Op, std::same_as<tensor> T>
-  static T jvp(arg_t<0>, Op const&, T const& d, T const& y, T const& z) {
-    return real_part(T(mul(conj(detail::direction(z, y)), d)));
+  static T jvp(arg_t<0>, Op const& size, T const& d, T const&, T const& z) {
+    return real_part(T(mul(conj(detail::direction(z, T(size(z)))), d)));
   }
   template <class Op, std::same_as<tensor> T>
   static T vjp(arg_t<0>, Op const& size, T const& g, T const&, T const& z) {

@@ -128,6 +128,8 @@ struct operator_text {
 /// The values that an operator's `vjp` reads to differentiate by each operand: a bit per operand, and `result`. A value
 /// that is not saved takes no memory, and in-place operators may change it (derivatives.yaml). Rules state `static
 /// constexpr saved_values saved{...}`, or `saved_by(attributes)` if attributes decide; by default everything is saved.
+/// The `jvp` of an operator of varve may read elements of the result only if the result is named here: `jet` relies on
+/// it.
 struct saved_values {
   static constexpr int most = 8;
   static constexpr std::uint16_t result = 1 << 15;

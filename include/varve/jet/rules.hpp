@@ -16,7 +16,7 @@ namespace varve::detail {
 /// - `bilinear`: a product of series.
 /// - `quotient`: a quotient of series.
 /// - `by_derivative`: the `jvp` rule on series, called once.
-/// - `by_derivative_of_result`: the `jvp` rule reads the result and is called once for each order.
+/// - `by_derivative_of_result`: the `jvp` rule may read the result and is called once for each order.
 enum class series_rule : unsigned char { constant, linear, bilinear, quotient, by_derivative, by_derivative_of_result };
 
 template <class... Tag>
@@ -37,7 +37,8 @@ constexpr series_rule series_rule_of(op_handle const& op, bool differentiable, b
     return series_rule::linear;
   if (is_among(bilinear_tags{}, &op)) return series_rule::bilinear;
   if (&op == &handle<div_t>) return series_rule::quotient;
-  return reads_result ? series_rule::by_derivative_of_result : series_rule::by_derivative;
+  // what the jvp of an operator of yours reads is not declared
+  return reads_result || !op.own ? series_rule::by_derivative_of_result : series_rule::by_derivative;
 }
 constexpr bool reads_result(saved_values const& s) {
   for (std::uint16_t const of : s.of)
