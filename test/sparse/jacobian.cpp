@@ -216,6 +216,13 @@ TEST_CASE("sparse_jacobian: plans are kept, and made again where they do not fit
   auto const shifted = vv::sparse_jacobian([](tensor const& x, int by) { return vv::slice(x, 0, by, by + 2); });
   CHECK(to_string(shifted(row(4), 0).pattern()) == "x...\n.x..\n");
   CHECK(to_string(shifted(row(4), 2).pattern()) == "..x.\n...x\n");
+  static tensor places, weights;
+  auto const of_globals = [](tensor const& x) { return vv::index_select(x, 0, places) * weights; };
+  for (std::int64_t const k : {0, 2}) {
+    places = tensor{k, k + 1}, weights = tensor{1.0, 2.0};
+    CHECK(close(vv::sparse_jacobian(of_globals)(row(4)).to_dense(), dense(of_globals, row(4))));
+    CHECK(close(vv::sparse_jacobian(of_globals, vv::by_rows)(row(4)).to_dense(), dense(of_globals, row(4))));
+  }
 }
 
 TEST_CASE("sparse_jacobian: a given pattern", "[sparse]") {

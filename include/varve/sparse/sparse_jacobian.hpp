@@ -377,7 +377,7 @@ private:
     for (auto const& t : call.arguments) key.add(t);
     if (auto plan = kept ? kept->find(key, call) : nullptr) return plan;
     auto const f = detail::differentiated<OfGradient>(g);
-    std::vector<T> read;
+    detail::captured_tensors read;
     detail::found_pattern found;
     if constexpr (is_data) found.pattern = given_;
     else if constexpr (!is_none<Given>) found.pattern = sparsity_pattern(static_cast<pattern_view>(given_()));
@@ -388,7 +388,8 @@ private:
       refuse::shapes_do_not_match("sparse_jacobian (the pattern's columns and the elements of x)",
                                   dims{found.pattern.columns}, dims{n});
     auto plan = std::make_shared<detail::sparse_plan const>(found, How);
-    if (kept) kept->add(key, call, read, plan);
+    // an object without captures shares its plans with later ones, for which a variable may have another tensor
+    if (kept && !(is_constant && read.any)) kept->add(key, call, read.known, plan);
     return plan;
   }
   template <class Give, class G, class T, class... R>
@@ -447,7 +448,8 @@ private:
 /// `sparse_jacobian<1>(f)(a, x)` differentiates by argument 1; negative numbers count from the last argument.
 ///
 /// If a tensor that f captures is replaced by another one, make a new object; integers that were written into are
-/// noticed.
+/// noticed. A function that captures nothing but reads tensors of global variables is traced in each call. Other global
+/// variables are not noticed: what f reads must be an argument or a capture.
 ///
 /// Errors: those of `sparsity`, `jvp` and `vjp`; `value_error` for more than one result.
 ///

@@ -130,10 +130,14 @@ known_elements elements_if_known(T const& t) {
   for (std::int64_t const v : t.template to_vector<std::int64_t>()) r.push_back(static_cast<double>(v));
   return known_elements::each(r);
 }
-/// Returns the pattern of a program `(x, dx, rest...)` on tensors, which is traced on tensors without data. Appends the
-/// captured tensors on whose elements the pattern depends.
+/// The captured tensors that a traced program reads.
+struct captured_tensors {
+  std::vector<tensor> known; ///< those on whose elements the pattern depends
+  bool any = false;          ///< whether there are others, too
+};
+/// Returns the pattern of a program `(x, dx, rest...)` on tensors, which is traced on tensors without data.
 template <class Program, class T, class... R>
-found_pattern found_on_tensors(std::vector<T>& read, Program const& program, T const& x, T const& dx,
+found_pattern found_on_tensors(captured_tensors& read, Program const& program, T const& x, T const& dx,
                                R const&... rest) {
   boxed_args captured;
   dependent<graph, Program> const g = make_fx(program, tracing::fake).with_captures(captured, x, dx, rest...);
@@ -142,7 +146,8 @@ found_pattern found_on_tensors(std::vector<T>& read, Program const& program, T c
   for (auto const& t : others) known.push_back(elements_if_known(t));
   for (auto const& t : captured) {
     known.push_back(elements_if_known(t));
-    if (has_known_elements(t)) read.push_back(t);
+    if (has_known_elements(t)) read.known.push_back(t);
+    read.any = true;
   }
   return pattern_of(g, known, floating_constants::unknown);
 }
@@ -152,13 +157,13 @@ T stand_in(T const& x) {
   return T::empty(x.sizes().as_numbers(), x.dtype());
 }
 template <class F, class T, class... R>
-found_pattern tensor_pattern(std::vector<T>& read, F const& f, T const& x, R const&... rest) {
+found_pattern tensor_pattern(captured_tensors& read, F const& f, T const& x, R const&... rest) {
   T const like = stand_in(x);
   return found_on_tensors(read, tangent_program<F>{f}, like, stand_in(x), rest...);
 }
 /// Does the same by reverse mode.
 template <class F, class T, class... R>
-found_pattern tensor_pattern_by_rows(std::vector<T>& read, F const& f, T const& x, R const&... rest) {
+found_pattern tensor_pattern_by_rows(captured_tensors& read, F const& f, T const& x, R const&... rest) {
   T const like = stand_in(x);
   boxed_args captured;
   dependent<graph, F> const g = make_fx(f, tracing::fake).with_captures(captured, like, rest...);
@@ -187,7 +192,7 @@ constexpr found_pattern jacobian_pattern(F const& f, X const& x, R const&... res
   } else if constexpr (!can_have_pattern<X>()) {
     return {};
   } else if constexpr (dynamic_value<X>) {
-    std::vector<X> read;
+    captured_tensors read;
     return tensor_pattern(read, f, x, rest...);
   } else {
     return with_open_captures(
