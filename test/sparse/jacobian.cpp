@@ -231,6 +231,8 @@ TEST_CASE("sparse_jacobian: a given pattern", "[sparse]") {
   CHECK(close(j(row(8)).to_dense(), dense(f, row(8))));
   CHECK_THROWS_AS(vv::sparse_jacobian(f, sparsity_pattern::banded(8, 7, 1, 1))(row(8)), vv::shape_error);
   CHECK_THROWS_AS(vv::sparse_jacobian(f, sparsity_pattern::banded(9, 8, 1, 1))(row(8)), vv::shape_error);
+  CHECK_THROWS_AS(vv::sparse_jacobian(f, sparsity_pattern(9, 8))(row(8)), vv::shape_error);
+  CHECK(vv::sparse_jacobian(f, sparsity_pattern(8, 8))(row(8)).values.numel() == 0);
   constexpr auto band = [] { return sparsity_pattern::banded(8, 8, 1, 1); };
   auto const a = vv::sparse_jacobian(bratu, band)(at);
   auto const b = vv::sparse_jacobian(bratu)(at);

@@ -285,6 +285,18 @@ private:
   }
 
   // --- arrays: the plan is a constant
+  /// Refuses a given pattern that does not fit the result.
+  template <class P, class D, class... X>
+  static constexpr bool fits_statically() {
+    if constexpr (is_none<Given>) {
+      return true;
+    } else {
+      using shape = decltype(shape_of(std::declval<D const&>()(std::declval<X const&>()...)));
+      constexpr bool fits = numel(shape::to_dims()) == P::sizes.rows;
+      static_assert(fits, "varve: sparse_jacobian: the given pattern needs a row for each element of the result");
+      return fits;
+    }
+  }
   template <class Give, class G, class X, class... R>
   static constexpr auto on_arrays(Give const& give, G const& g, X const& x, R const&... rest) {
     if constexpr (!require_constant<G>()) {
@@ -292,7 +304,9 @@ private:
     } else {
       using P = static_plan_of<G, X, R...>;
       auto const f = detail::differentiated<OfGradient>(g);
-      if constexpr (P::by_rows) {
+      if constexpr (!fits_statically<P, decltype(f), X, R...>()) {
+        return none;
+      } else if constexpr (P::by_rows) {
         using type = decltype(type_fact(f(x, rest...)));
         using T = type_of<static_cast<dtype>(type::to_dims()[0].number())>;
         return give(detail::constant_pattern<P>{},
@@ -336,10 +350,10 @@ private:
       return to(detail::table_beside(x, dims{plan.c.colors.colors, n}, all.data()), type_fact(like));
     };
     auto const by_rows = [&](detail::sparse_plan const& plan) {
-      return detail::compressed_by_rows(f, [&](auto const& y) { return seeds_of(plan, y); }, x, rest...);
+      return fitting(plan, detail::compressed_by_rows(f, [&](auto const& y) { return seeds_of(plan, y); }, x, rest...));
     };
     auto const by_columns = [&](detail::sparse_plan const& plan) {
-      return detail::compressed_by_columns(f, seeds_of(plan, x), x, rest...);
+      return fitting(plan, detail::compressed_by_columns(f, seeds_of(plan, x), x, rest...));
     };
     if constexpr (How == sparse_compression::rows) {
       auto const plan = traced_plan<How>(g, x, rest...);
@@ -397,7 +411,7 @@ private:
     auto const plan = tensor_plan(g, x, rest...);
     auto const f = detail::differentiated<OfGradient>(g);
     detail::shared_pattern const pattern{{plan, &plan->pattern}};
-    if (plan->pattern.count() == 0) return give(pattern, T::empty({0}, result_type(*plan, x)), reader_on<T>{plan->c});
+    if (plan->pattern.count() == 0) return without_entries(give, f, *plan, pattern, x, rest...);
     auto const seeds = [&](T const& like) {
       list<double> const all = plan->c.seeds();
       auto const n = static_cast<index_t>(plan->c.colors.of.size());
@@ -422,16 +436,31 @@ private:
     T operator()(T const& flat) const { return c.colors.colors == 0 ? flat : T(detail::plan_reader{c}(flat)); }
     dims passes() const { return {c.colors.colors}; }
   };
-  template <class T>
-  static dtype result_type(detail::sparse_plan const& plan, T const& x) {
-    return is_none<Given> ? plan.result.type : x.dtype();
+  /// Returns the result for a pattern without entries. A given one is compared with the result of f.
+  template <class Give, class D, class Pattern, class T, class... R>
+  static auto without_entries(Give const& give, D const& f, detail::sparse_plan const& plan, Pattern const& pattern,
+                              T const& x, R const&... rest) {
+    dtype type = plan.result.type;
+    if constexpr (!is_none<Given>) {
+      T const y = detail::as_tensor(detail::plain(f(x, rest...)));
+      if (index_t const n = y.numel(); n != plan.pattern.rows) refuse_rows(plan.pattern.rows, n);
+      type = y.dtype();
+    }
+    return give(pattern, T::empty({0}, type), reader_on<T>{plan.c});
   }
   /// Refuses a given pattern that does not fit the result.
-  static void require_fit(detail::sparse_plan const& plan, index_t have) {
+  static constexpr void require_fit(detail::sparse_plan const& plan, index_t have) {
     index_t const n = plan.c.by_rows() ? plan.pattern.columns : plan.pattern.rows;
-    if (have != n * plan.c.colors.colors)
-      refuse::shapes_do_not_match("sparse_jacobian (the pattern's rows and the elements of the result)", dims{n},
-                                  dims{have / plan.c.colors.colors});
+    if (have != n * plan.c.colors.colors) refuse_rows(n, have / plan.c.colors.colors);
+  }
+  template <class C>
+  static constexpr C fitting(detail::sparse_plan const& plan, C const& flat) {
+    if (extent const have = numel(to_dims(shape_of(flat))); have.is_number()) require_fit(plan, have.number());
+    return flat;
+  }
+  [[noreturn]] static constexpr void refuse_rows(index_t rows, index_t elements) {
+    refuse::shapes_do_not_match("sparse_jacobian (the pattern's rows and the elements of the result)", dims{rows},
+                                dims{elements});
   }
 };
 
