@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <varve/autograd/backward.hpp>
 #include <varve/compile/compile.hpp>
+#include <varve/complex.hpp>
 #include <varve/sparse.hpp>
 #include <varve/varve.hpp>
 
@@ -223,6 +224,12 @@ TEST_CASE("sparse_jacobian: plans are kept, and made again where they do not fit
     CHECK(close(vv::sparse_jacobian(of_globals)(row(4)).to_dense(), dense(of_globals, row(4))));
     CHECK(close(vv::sparse_jacobian(of_globals, vv::by_rows)(row(4)).to_dense(), dense(of_globals, row(4))));
   }
+}
+
+TEST_CASE("sparse_jacobian: refused results", "[sparse]") {
+  auto const complex = [](tensor const& x) { return vv::complex(vv::sum(x), vv::sum(x * x)); };
+  CHECK_THROWS_WITH(vv::sparse_jacobian(complex, vv::by_rows)(row(3)), ContainsText("sparse_jacobian: dtype complex"));
+  CHECK_THROWS_WITH(vv::sparse_jacobian(complex, vv::by_columns)(row(3)), ContainsText("dtype complex"));
 }
 
 TEST_CASE("sparse_jacobian: a given pattern", "[sparse]") {

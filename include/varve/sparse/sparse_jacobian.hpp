@@ -83,6 +83,7 @@ constexpr auto compressed_by_rows(F const& f, S const& seeds, X const& x, R cons
     if constexpr (std::is_same_v<X, tensor>) {
       auto const along = [&](auto const& v, auto const&...) { return f(v, rest...); };
       auto const run = vjp(closure(along, captures_of(f), rest...), x);
+      needs_real_tree("sparse_jacobian", run.first);
       return vmap([&](X const& e) { return std::get<0>(run.second(e)); })(shaped(run.first));
     } else {
       auto const row = [&](auto const& e, auto const& at, auto const& known, auto const&... r) {
