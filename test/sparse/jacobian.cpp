@@ -226,10 +226,19 @@ TEST_CASE("sparse_jacobian: plans are kept, and made again where they do not fit
   }
 }
 
-TEST_CASE("sparse_jacobian: refused results", "[sparse]") {
+TEST_CASE("sparse_jacobian: refused results and captures", "[sparse]") {
   auto const complex = [](tensor const& x) { return vv::complex(vv::sum(x), vv::sum(x * x)); };
   CHECK_THROWS_WITH(vv::sparse_jacobian(complex, vv::by_rows)(row(3)), ContainsText("sparse_jacobian: dtype complex"));
   CHECK_THROWS_WITH(vv::sparse_jacobian(complex, vv::by_columns)(row(3)), ContainsText("dtype complex"));
+  tensor const places{2L, 0L};
+  auto const pick = [places](tensor const& x) { return vv::index_select(x * x, 0, places); };
+  function const values = [j = vv::sparse_jacobian(pick)](tensor const& x) { return j.values(x); },
+                 given = [j = vv::sparse_jacobian(pick, vv::sparsity(pick)(row(3)))](tensor const& x) {
+                   return j.values(x);
+                 };
+  CHECK_THROWS_WITH(vv::compile(values)(row(3)), ContainsText("give the pattern: sparse_jacobian(f, sparsity(f)(x))"));
+  CHECK(close(vv::compile(given)(row(3)), values(row(3))));
+  CHECK_THROWS_WITH(vv::compile(values)(row(3)), ContainsText("give the pattern")); // the plan is there
 }
 
 TEST_CASE("sparse_jacobian: a given pattern", "[sparse]") {

@@ -77,10 +77,10 @@ private:
     if (t.object()) return; // it refuses, or reads a tensor that it holds
     if (inside_trace() && !t.is_number()) all.push_back({t, one::bytes_of(t)});
   }
-  void memory(tensor const&) override {
+  void memory(tensor const&, memory_reader const& by) override {
     if (inside_trace())
-      refuse::argument_is_invalid("compile", "the function reads the memory of a tensor (data, tensor_ref), which "
-                                             "another call may find changed; use operators, or item() of one element");
+      refuse::argument_is_invalid(
+          "compile", (std::string(by.what) + ", which another call may find changed; " + by.remedy).c_str());
   }
   read_watcher* before_;
 };

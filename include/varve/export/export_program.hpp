@@ -160,9 +160,9 @@ private:
     require_no_state(t);
     if (watched_) watched_->number(t);
   }
-  void memory(tensor const& t) override {
+  void memory(tensor const& t, memory_reader const& by) override {
     require_no_state(t);
-    if (watched_) watched_->memory(t);
+    if (watched_) watched_->memory(t, by);
   }
   std::string name_of_input(int k) const {
     auto const& names = how_.of.names;

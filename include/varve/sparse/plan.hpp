@@ -131,8 +131,7 @@ struct plan_key {
     elements.push_back(std::move(read));
   }
   void add(tensor const& t) {
-    add({t.dtype(), t.sizes(), false},
-        has_known_elements(t) ? t.to_vector<std::int64_t>() : std::vector<std::int64_t>());
+    add({t.dtype(), t.sizes(), false}, has_known_elements(t) ? known_numbers(t) : std::vector<std::int64_t>());
   }
   bool operator==(plan_key const& o) const {
     bool same = kinds.size() == o.kinds.size();

@@ -123,11 +123,18 @@ inline bool has_known_elements(tensor const& t) {
   return t.defined() && category(t.dtype()) < 2 && !is_compact(t.dtype()) && t.has_data() && !t.is_wrapped() &&
          !trace_layer::is_traced_by_mode(t);
 }
+/// Returns the elements of a tensor that has known ones.
+inline std::vector<std::int64_t> known_numbers(tensor const& t) {
+  if (watches_reads)
+    watches_reads->memory(t, {"sparsity, sparse_jacobian: the pattern depends on the elements of a captured tensor",
+                              "give the pattern: sparse_jacobian(f, sparsity(f)(x))"});
+  return t.to_vector<std::int64_t>();
+}
 template <class T>
 known_elements elements_if_known(T const& t) {
   if (!has_known_elements(t)) return {};
   list<double> r;
-  for (std::int64_t const v : t.template to_vector<std::int64_t>()) r.push_back(static_cast<double>(v));
+  for (std::int64_t const v : known_numbers(t)) r.push_back(static_cast<double>(v));
   return known_elements::each(r);
 }
 /// The captured tensors that a traced program reads.

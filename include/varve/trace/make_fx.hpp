@@ -59,12 +59,12 @@ private:
     refuse_traced(t);
     if (before_) before_->number(t);
   }
-  void memory(tensor const& t) override {
+  void memory(tensor const& t, memory_reader const& by) override {
     refuse_traced(t);
     if (is_among(used_, t))
       refuse::argument_is_invalid("trace", "the memory of a tensor that the function made of C++ values was asked for "
                                            "after an operator had used it; fill it first, or write by operators");
-    if (before_) before_->memory(t);
+    if (before_) before_->memory(t, by);
   }
   tensor lifted(tensor const& t) override {
     literals_.push_back(t);

@@ -169,7 +169,7 @@ T* tensor::data() const {
                                name(detail::stored_dtype<T>()))
                                   .c_str());
   if (detail::watches_reads) [[unlikely]]
-    detail::watches_reads->memory(*this);
+    detail::watches_reads->memory(*this, detail::users_code);
   return static_cast<T*>(raw());
 }
 template <number T>
@@ -241,7 +241,7 @@ std::vector<T> tensor::to_vector() const {
   if (is_wrapped() && detail::is_traced(layer())) [[unlikely]]
     detail::refuse_traced_number();
   if (detail::watches_reads) [[unlikely]]
-    detail::watches_reads->memory(*this);
+    detail::watches_reads->memory(*this, detail::users_code);
   dims const s = sizes();
   std::vector<T> r;
   r.reserve(static_cast<std::size_t>(numel()));

@@ -5,10 +5,17 @@ namespace varve {
 class tensor;
 
 namespace detail {
+/// Who reads the elements of a tensor in C++, and what to write instead, for messages.
+struct memory_reader {
+  char const* what;
+  char const* remedy;
+};
+inline constexpr memory_reader users_code{"the function reads the memory of a tensor (data, tensor_ref)",
+                                          "use operators, or item() of one element"};
 /// An observer of the tensor elements that a program reads as C++ values while it is traced for later calls.
 struct read_watcher {
   virtual void number(tensor const& t) = 0;
-  virtual void memory(tensor const& t) = 0;
+  virtual void memory(tensor const& t, memory_reader const& by) = 0;
 
 protected:
   ~read_watcher() = default;
