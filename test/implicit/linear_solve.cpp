@@ -113,6 +113,24 @@ TEST_CASE("linear_solve: trees", "[implicit]") {
   CHECK(vv::grad(f)(tensor(2.0), tensor(5.0)).item() == Approx(-2));
 }
 
+TEST_CASE("linear_solve: right sides whose squares overflow or underflow", "[implicit]") {
+  auto const twice = [](tensor const& v) { return v * 2.0; };
+  auto const check = [&](auto const& solver) {
+    for (double const size : {1e200, 1e-200, 1e-310, 0.0})
+      CHECK(
+          vv::allclose(implicit::linear_solve(twice, tensor{size, 2 * size}, solver), tensor{size / 2, size}, 1e-9, 0));
+    for (float const size : {1e30f, 1e-30f})
+      CHECK(
+          vv::allclose(implicit::linear_solve(twice, tensor{size, 2 * size}, solver), tensor{size / 2, size}, 1e-5, 0));
+    double const inf = std::numeric_limits<double>::infinity();
+    for (double const bad : {inf, inf - inf})
+      CHECK_THROWS_AS(implicit::linear_solve(twice, tensor{bad, 1.0}, solver), implicit::convergence_error);
+  };
+  check(implicit::cg{});
+  check(implicit::bicgstab{});
+  check(implicit::gmres<2>{});
+}
+
 TEST_CASE("linear_solve: failures", "[implicit]") {
   tensor const a = general() * tensor{1.0, -1.0, 1.0, 1.0, -1.0, 1.0}, b = right();
   CHECK_THROWS_AS(implicit::linear_solve(vv::closure(product, a), b, implicit::cg{}), implicit::convergence_error);

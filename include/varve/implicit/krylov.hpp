@@ -25,13 +25,20 @@ constexpr auto allowed_square(double tolerance, V const& b) {
   double const t = tolerance_or(tolerance, dtype_of(b), 0.5);
   return mul(inner(b, b), t * t);
 }
-/// Checks a solution by its true residual, which the recurrences of a solver may have lost.
-template <class M, class Data, class V, class K>
+/// Checks a solution by its true residual, which the recurrences of a solver may have lost. Returns it times `scale`.
+template <class M, class Data, class V, class S, class K>
 constexpr auto checked_solution(char const* name, M const& map, Data const& data, V const& b, V const& x,
-                                K const& steps, double tolerance) {
+                                S const& scale, K const& steps, double tolerance) {
   auto const r = sub(b, map.apply(x, data));
   auto const left = inner(r, r);
-  return accepted(name, le(left, mul(allowed_square(tolerance, b), 100)), x, steps, sqrt(left));
+  return accepted(name, le(left, mul(allowed_square(tolerance, b), 100)), mul(x, scale), steps, mul(sqrt(left), scale));
+}
+/// Returns the greatest element of a right side, or 1 if all are 0. Solvers divide by it, because the squares of very
+/// great or small elements are infinite or 0.
+template <class V>
+constexpr auto scale_of(V const& b) {
+  auto const size = greatest(b);
+  return where(eq(size, 0), 1, size);
 }
 } // namespace detail
 
@@ -45,7 +52,9 @@ struct cg {
   double tolerance = 0;
 
   template <class M, class Data, class V>
-  constexpr auto solve(M const& map, Data const& data, V const& b) const {
+  constexpr auto solve(M const& map, Data const& data, V const& given) const {
+    auto const scale = detail::scale_of(given);
+    auto const b = div(given, scale);
     auto const zero = varve::detail::constant_zeros(b);
     auto const goes_on = [most = max_steps](auto const&, auto const&, auto const&, auto const& square, auto const& k,
                                             auto const& allowed,
@@ -62,7 +71,7 @@ struct cg {
     auto const end =
         while_loop(goes_on, step, std::make_tuple(add(zero, 0), b, b, detail::inner(b, b), detail::no_steps_like(b)),
                    detail::allowed_square(tolerance, b), data);
-    return detail::checked_solution("cg", map, data, b, std::get<0>(end), std::get<4>(end), tolerance);
+    return detail::checked_solution("cg", map, data, b, std::get<0>(end), scale, std::get<4>(end), tolerance);
   }
   template <class M, class Data, class V>
   constexpr auto step(M const& map, Data const& data, V const& b) const {
@@ -78,7 +87,9 @@ struct bicgstab {
   double tolerance = 0;
 
   template <class M, class Data, class V>
-  constexpr auto solve(M const& map, Data const& data, V const& b) const {
+  constexpr auto solve(M const& map, Data const& data, V const& given) const {
+    auto const scale = detail::scale_of(given);
+    auto const b = div(given, scale);
     auto const zero = add(varve::detail::constant_zeros(b), 0);
     auto const goes_on = [most = max_steps](auto const&, auto const& r, auto const&, auto const&, auto const&,
                                             auto const& k, auto const& allowed, auto const&, auto const&) {
@@ -103,7 +114,7 @@ struct bicgstab {
                    std::make_tuple(zero, b, zero, zero, add(varve::detail::constant_zeros(detail::inner(b, b)), 0),
                                    detail::no_steps_like(b)),
                    detail::allowed_square(tolerance, b), b, data);
-    return detail::checked_solution("bicgstab", map, data, b, std::get<0>(end), std::get<5>(end), tolerance);
+    return detail::checked_solution("bicgstab", map, data, b, std::get<0>(end), scale, std::get<5>(end), tolerance);
   }
   template <class M, class Data, class V>
   constexpr auto step(M const& map, Data const& data, V const& b) const {
@@ -123,7 +134,9 @@ struct gmres {
   double tolerance = 0;
 
   template <class M, class Data, class V>
-  constexpr auto solve(M const& map, Data const& data, V const& b) const {
+  constexpr auto solve(M const& map, Data const& data, V const& given) const {
+    auto const scale = detail::scale_of(given);
+    auto const b = div(given, scale);
     auto const goes_on = [most = max_starts](auto const&, auto const& square, auto const& k, auto const& allowed,
                                              auto const&,
                                              auto const&) { return logical_and(gt(square, allowed), lt(k, most)); };
@@ -136,7 +149,7 @@ struct gmres {
     auto const zero = add(varve::detail::constant_zeros(b), 0);
     auto const end = while_loop(goes_on, start, std::make_tuple(zero, detail::inner(b, b), detail::no_steps_like(b)),
                                 detail::allowed_square(tolerance, b), b, data);
-    return detail::checked_solution("gmres", map, data, b, std::get<0>(end), std::get<2>(end), tolerance);
+    return detail::checked_solution("gmres", map, data, b, std::get<0>(end), scale, std::get<2>(end), tolerance);
   }
   template <class M, class Data, class V>
   constexpr auto step(M const& map, Data const& data, V const& b) const {
