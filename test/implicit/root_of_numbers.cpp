@@ -87,3 +87,22 @@ TEST_CASE("root: bisection", "[implicit]") {
       implicit::root([](auto const& x, auto const& a) { return vv::sqrt(x) - a; }, implicit::bisection{-1, 2});
   CHECK_THROWS_AS(nowhere(0.0, 1.0), implicit::convergence_error); // NaN at an end
 }
+
+TEST_CASE("root: bisection refuses intervals that it cannot halve", "[implicit]") {
+  auto const line = [](auto const& x, auto const& a) { return x - a; };
+  double const inf = std::numeric_limits<double>::infinity();
+  for (auto const [low, high] : {std::pair(4.0, 1.0), {0.0, inf}, {-inf, 4.0}, {-inf, inf}, {0.0, inf - inf}}) {
+    auto const f = implicit::root(line, implicit::bisection{low, high});
+    CHECK_THROWS_WITH(f(1.0, 2.0), ContainsText("implicit::bisection: the interval must be finite"));
+    CHECK_THROWS_AS(vv::vmap([&](tensor const& a) { return f(number(1), a); })(tensor{1.0, 2.0}), vv::value_error);
+  }
+  auto const wide = implicit::root(line, implicit::bisection{0, 1e39});
+  CHECK_THROWS_AS(wide(1.0f, 2.0f), vv::value_error); // no number of float32
+  auto const most = implicit::root(line, implicit::bisection{-1e308, 1.7e308, 90});
+  for (double const root : {2.0, 0.0, -1e-300, 1.5e308, 1e30, -1e-40})
+    CHECK(std::abs(most(1.0, root) - root) <= std::abs(root) * 1e-15 + 1e-307);
+  CHECK(vv::vmap([&](tensor const& a) { return most(number(1), a); })(tensor{1e-200, -3.0})[0].item() ==
+        Approx(1e-200));
+  CHECK(implicit::root(line, implicit::bisection{1e308, 1.7e308})(1.0, 1.5e308) == Approx(1.5e308));
+  CHECK(implicit::root(line, implicit::bisection{0, 3e38})(1.0f, 2e-30f) == Approx(2e-30f).epsilon(1e-6));
+}

@@ -51,6 +51,17 @@ constexpr auto accepted(char const* solver, Ok const& ok, Y const& y, K const& s
 constexpr double rounding_of(dtype t) {
   return t == dtype::float64 ? 2.3e-16 : t == dtype::float32 ? 1.2e-7 : t == dtype::float16 ? 9.8e-4 : 7.9e-3;
 }
+/// Returns the greatest number of a dtype.
+constexpr double largest_of(dtype t) {
+  return t == dtype::float64   ? (std::numeric_limits<double>::max)()
+         : t == dtype::float32 ? static_cast<double>((std::numeric_limits<float>::max)())
+         : t == dtype::float16 ? 65504
+                               : 3.3895313892515355e38;
+}
+/// Returns the least number of a dtype that has all its digits.
+constexpr double least_of(dtype t) {
+  return t == dtype::float64 ? (std::numeric_limits<double>::min)() : t == dtype::float16 ? 6.2e-5 : 1.2e-38;
+}
 /// Returns a user's tolerance, or, for 0, the given power of the rounding of a dtype.
 constexpr double tolerance_or(double given, dtype t, double power) {
   return given > 0 ? given : kernel::constant::pow(rounding_of(t), power);
