@@ -163,6 +163,22 @@ TEST_CASE("root: data behind the function, and what it captures", "[implicit]") 
         })(3.0) == Approx(0.2));
 }
 
+TEST_CASE("root: a solver of the user's may return its start or data", "[implicit]") {
+  auto const f = [](tensor const& x, tensor const& a) { return x - a; };
+  tensor const start{1.0, 2.0}, a{1.0, 2.0};
+  auto const same = implicit::root(f, [](auto const&, tensor const& x0) { return x0; });
+  vv::add_(same(start, a), 5.0);
+  CHECK(start[0].item() == 1);
+  CHECK(vv::grad([&](tensor const& v) { return vv::sum(same(start, v) * 3.0); })(a)[1].item() == 3);
+  tensor const leaf = vv::clone(start).requires_grad_();
+  vv::sum(same(leaf, leaf)).backward();
+  CHECK(leaf.grad()[0].item() == 1);
+  auto const identity = [](tensor const& v) { return v * 1.0; };
+  auto const given = [](auto const&, tensor const& b) { return vv::reshape(b, {2}); };
+  vv::add_(implicit::linear_solve(identity, start, given), 5.0);
+  CHECK(start[0].item() == 1);
+}
+
 TEST_CASE("root: what is refused", "[implicit]") {
   tensor const a{1.0, 2.0};
   auto const f = implicit::root([](tensor const& x, tensor const&) { return vv::sum(x); });

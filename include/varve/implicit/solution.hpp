@@ -128,7 +128,14 @@ struct tensor_solution final : erased_solution {
     mark = type, parts = std::move(made_of);
   }
   char const* name() const override { return R::name; }
-  boxed_args forward(boxed_args const& x) const override { return boxed_args(r.forward(x[0], from(x, 1))); }
+  /// A solver of the user's may return its start or data, whose memory the solution must not share.
+  boxed_args forward(boxed_args const& x) const override {
+    using T = dependent<tensor, R>;
+    T const y = r.forward(static_cast<T const&>(x[0]), from(x, 1));
+    for (int k = 0; k < x.size(); ++k)
+      if (y.shares_storage(x[k])) return boxed_args(T(clone(y)));
+    return boxed_args(y);
+  }
   boxed_context context(std::vector<bool> const& needs, boxed_args const& x, boxed_args const& y) const override {
     boxed_context c;
     c.saved = y;
