@@ -138,7 +138,8 @@ private:
     for (dims const& d : {input, info.in[1].sizes, output})
       if (!varve::detail::are_numbers(d))
         refuse::argument_is_invalid("emit_c", "operator convolution cannot be written with symbolic sizes, except for "
-                                              "the number of samples; trace the other sizes as numbers");
+                                              "the number of samples where no weights are differentiated; trace "
+                                              "the other sizes as numbers");
     kernel::convolution_sizes const z(info.at, input, info.in[1].sizes, output);
     index_t const m = z.place_channels, f = z.field_channels;
     out.line("for (" + c.index + " e = 0; e < " + size(c.sizes.count(info.out.sizes)) + "; ++e) " + result("e") +

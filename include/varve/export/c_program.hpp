@@ -42,8 +42,8 @@ struct c_program {
   /// Bytes that the argument `work` must have, aligned as by `malloc`. If 0, there is no such argument. If -1, the
   /// number depends on the sizes: the text has a function that computes it, `size_t gate_work(size_t n)`.
   index_t work = 0;
-  /// Bytes of arrays and named variables on the stack, in the functions that are active at a time. What the compiler
-  /// adds (saved registers, parts of expressions, calls of `math.h`) comes on top.
+  /// Bytes of arrays and named values on the stack, in the functions that are active at a time. Loop indices, sizes and
+  /// pointers, and what the compiler adds (saved registers, parts of expressions, calls of `math.h`) come on top.
   index_t stack = 0;
 };
 
@@ -125,8 +125,9 @@ private:
            "0, 4: a matrix is singular or not\n   positive definite; results are then incomplete";
     if (std::string const needs = sizes.conditions(); !needs.empty())
       s += ".\n   Returns 5 and does nothing else unless " + needs;
-    s += ".\n   Uses at most " + text(r.stack) + " bytes of stack for arrays and named variables. */\nint " + name +
-         "(" + parameters + ");\n#ifdef __cplusplus\n}\n#endif\n#endif\n";
+    s += ".\n   Uses at most " + text(r.stack) +
+         " bytes of stack for arrays and named values, beside indices, sizes and pointers. */\nint " + name + "(" +
+         parameters + ");\n#ifdef __cplusplus\n}\n#endif\n#endif\n";
     return s;
   }
   std::string source(function_text const& f, std::string const& others, bool with_graph) const {
