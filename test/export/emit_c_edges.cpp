@@ -2,13 +2,13 @@
 // Programs at the edges of what C can say: names that could meet, axes without elements, numbers that are none.
 #include "c_rows.hpp"
 
+#include <varve/by_name/all.hpp>
 #include <varve/export.hpp>
 #include <varve/fake.hpp>
 #include <varve/indexing.hpp>
 #include <varve/linalg.hpp>
 #include <varve/sorting.hpp>
 #include <varve/special.hpp>
-#include <varve/by_name/all.hpp>
 #include <varve/varve.hpp>
 
 namespace vv = varve;
@@ -55,8 +55,11 @@ TEST_CASE("emit_c: divisors of the least integers", "[export][emit_c]") {
     return values{vv::gcd(x[0], y), vv::lcm(x[0], y)};
   };
   for (dtype const t : {dtype::int32, dtype::int64, dtype::uint8}) {
-    double const least = t == dtype::int32 ? -0x1p31 : t == dtype::int64 ? -0x1p63 : 255;
-    values const x{from({least, -1, 0, 1, 5, 15, 127}, {7}, t)};
+    double const least = t == dtype::int32   ? -0x1p31
+                         : t == dtype::int64 ? -0x1p63
+                                             : 0,
+                 one = t == dtype::uint8 ? 255 : -1;
+    values const x{from({least, one, 0, 1, 5, 15, 127}, {7}, t)};
     rows.push_back(row_of("divisors_" + std::to_string(rows.size()), f, x));
     vv::boxed_args const fused = vv::fuse(vv::make_fx(f)(x))(vv::boxed_args(x[0]));
     CHECK(greatest_difference(values(fused.begin(), fused.end()), f(x)) == 0);
