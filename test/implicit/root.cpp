@@ -163,6 +163,18 @@ TEST_CASE("root: data behind the function, and what it captures", "[implicit]") 
         })(3.0) == Approx(0.2));
 }
 
+TEST_CASE("root: no unknowns, no lanes", "[implicit]") {
+  tensor const none = vv::zeros({0}, vv::dtype::float64);
+  CHECK(square_root(none, none).sizes() == none.sizes());
+  CHECK(implicit::fixed_point([](tensor const& x, tensor const& a) { return x * 0.5 + a; })(none, none).numel() == 0);
+  CHECK(square_root(array<double, 0>{}, 2.0).count == 0);
+  CHECK(vv::vmap([](tensor const& v) { return square_root(number(1.0), v); })(none).sizes() == none.sizes());
+  auto const last = [](tensor const& v) {
+    return vv::while_loop([](tensor const& c) { return c < 3.0; }, [](tensor const& c) { return c + 1.0; }, v);
+  };
+  CHECK(vv::vmap(last)(none).sizes() == none.sizes());
+}
+
 TEST_CASE("root: a solver of the user's may return its start or data", "[implicit]") {
   auto const f = [](tensor const& x, tensor const& a) { return x - a; };
   tensor const start{1.0, 2.0}, a{1.0, 2.0};

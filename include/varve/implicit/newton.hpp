@@ -7,9 +7,10 @@
 namespace varve::implicit {
 
 namespace detail {
+/// Returns the greatest size of the elements of a vector; 0 if there are none.
 template <class V>
 constexpr auto greatest(V const& v) {
-  return amax(abs(v));
+  return varve::detail::greatest_or_zero(abs(v));
 }
 /// Returns a count of steps in the world of a value.
 template <class V>

@@ -135,7 +135,7 @@ struct boxed_scan {
   template <class I, class P>
   boxed_args most_steps(I const&, P const& x) const {
     lowered const off;
-    return boxed_args(amax(x[carried + scanned].inner(), axis<0>));
+    return boxed_args(greatest_or_zero(x[carried + scanned].inner()));
   }
   template <class P>
   boxed_args row_numbers(P const& x) const {

@@ -3,6 +3,7 @@
 #include <varve/hop/inner_function.hpp>
 #include <varve/loop/scan_step.hpp>
 #include <varve/op/amax.hpp>
+#include <varve/op/sum.hpp>
 
 /// @file
 /// When a loop over static or traced values ends. This distinguishes `scan` and `map` from `while_loop`, and each
@@ -50,13 +51,25 @@ struct condition_of_lanes {
                     spread(f, part(p, n - n, last)));
   }
 };
+/// Returns the greatest elements along dimension 0, such as those of all lanes; 0 or false if it is of size 0.
+template <class V>
+constexpr auto greatest_or_zero(V const& v) {
+  auto const is_empty = [&] {
+    using S = std::remove_const_t<decltype(shape_of(v))>;
+    if constexpr (is_ints<S>) return std::bool_constant<S::to_dims()[0] == 0>{};
+    else return known_equal(to_dims(shape_of(v))[0], 0);
+  }();
+  return choose(
+      is_empty, [](auto const& x) { return to(sum(x, axis<0>), type_fact(x)); },
+      [](auto const& x) { return amax(x, axis<0>); }, v);
+}
 /// A loop's condition that is true if it is true in at least one lane. Lanes are dimension 0.
 template <class F>
 struct some_lane {
   F f;
   template <class... V>
   constexpr auto operator()(V const&... v) const {
-    return tree_map([](auto const& go) { return amax(go, axis<0>); }, spread(f, pack(v...)));
+    return tree_map([](auto const& go) { return greatest_or_zero(go); }, spread(f, pack(v...)));
   }
 };
 

@@ -155,7 +155,7 @@ struct scan_call {
   /// Returns the greatest number of steps of all lanes.
   template <class I, class... V>
   constexpr auto most_steps(I const& in, V const&... v) const {
-    return amax(in.open_batched(nth<C::value + X::value>(v...)).value, axis<0>);
+    return detail::greatest_or_zero(in.open_batched(nth<C::value + X::value>(v...)).value);
   }
   /// Returns 0, 1, ..., n - 1 as an operand to walk through.
   template <class... V>
