@@ -163,7 +163,21 @@ TEST_CASE("root: data behind the function, and what it captures", "[implicit]") 
         })(3.0) == Approx(0.2));
 }
 
-TEST_CASE("root: no unknowns, no lanes", "[implicit]") {
+TEST_CASE("root: unknowns of other magnitudes, zeros, none", "[implicit]") {
+  tensor const scales{1e6, 1e-6, 1e-3, 1.0, 1e-12};
+  auto const start = vv::ones_like(scales);
+  CHECK(vv::allclose(square_root(start, scales * scales), scales, 1e-14, 0));
+  CHECK(vv::allclose(square_root(scales, scales * scales * 2.0), scales * std::sqrt(2.0), 1e-14, 0));
+  CHECK(vv::allclose(square_root(vv::to(start, vv::dtype::float32), tensor{1e8f, 4.0f, 1e-4f, 9.0f, 1e-8f}),
+                     tensor{1e4f, 2.0f, 1e-2f, 3.0f, 1e-4f}, 1e-6, 0));
+  // zeros with rounding, from anywhere: a wave that is 0 at every other place
+  tensor const places = vv::arange(101, vv::dtype::float64), wave = vv::sin(places * (std::acos(-1.0) / 2)) * 3.0;
+  auto const coupled = [](tensor const& x, tensor const& y) {
+    return (x - y) * 3.0 + vv::sin(vv::roll(x, 1, 0)) - vv::sin(vv::roll(y, 1, 0)) + vv::pow(x, 3) - vv::pow(y, 3);
+  };
+  for (tensor const& from : {tensor(vv::zeros_like(wave)), tensor(vv::ones_like(wave)), tensor(wave + 0.3)})
+    CHECK(vv::allclose(implicit::root(coupled)(from, wave), wave, 1e-12, 1e-14));
+  CHECK(std::abs(square_root(number(1.0), number(0.0)).item()) < 1e-10); // a double root
   tensor const none = vv::zeros({0}, vv::dtype::float64);
   CHECK(square_root(none, none).sizes() == none.sizes());
   CHECK(implicit::fixed_point([](tensor const& x, tensor const& a) { return x * 0.5 + a; })(none, none).numel() == 0);

@@ -4,7 +4,7 @@
 
 namespace varve::implicit {
 
-/// Iterates x <- g(x, data) until the greatest change is at most `tolerance` times the greatest unknown; 0 stands for
+/// Iterates x <- g(x, data) until the change of each unknown is at most `tolerance` times the unknown; 0 stands for
 /// the rounding of the dtype to the power 0.9. Near the solution g must be a contraction.
 struct simple_iteration {
   static constexpr bool solves_equations = true, reads_numbers = false;
@@ -21,7 +21,8 @@ struct simple_iteration {
 
 /// The acceleration of Anderson (1965) of an iteration x <- g(x, data), with the last `Depth` steps
 /// (`jaxopt.AndersonAcceleration`). Each step solves a small least-squares problem. Also converges for many g that are
-/// no contraction. The tolerance is that of `newton`.
+/// no contraction. It stops when the greatest residual is at most `tolerance` times the greatest unknown, whatever the
+/// others are; 0 stands for the same as for `newton`.
 template <int Depth = 5>
 struct anderson {
   static_assert(Depth > 0, "varve: anderson: the depth is at least 1");

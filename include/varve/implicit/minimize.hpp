@@ -130,7 +130,8 @@ constexpr auto minimum(F const& f, M const& method, L const& linear) {
 /// Returns the function (x0, data...) of the x near x0 that minimizes `loss(x, data...)`, a value of rank 0
 /// (`jaxopt.LBFGS` and others). `method` is one of `varve::optim` with a function `minimize(loss, x, data...)`, such as
 /// `optim::lbfgs`. Newton's method then makes the gradient 0, so that the derivatives are as exact as the solution; it
-/// needs a regular matrix of second derivatives, and solves by `linear`.
+/// needs a regular matrix of second derivatives, and solves by `linear`. What is found has the gradient 0; from a start
+/// where it is 0, that may be a maximum.
 ///
 /// The minimum has derivatives by the data, to any order, as a root of the gradient. Data and errors are those of
 /// `root`. On tensors under `vmap` lanes are solved one after another, because the method reads numbers. For this

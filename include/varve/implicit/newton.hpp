@@ -18,35 +18,40 @@ constexpr auto no_steps_like(V const&) {
   if constexpr (std::is_same_v<V, tensor>) return varve::detail::as_tensor(index_t{0});
   else return index_t{0};
 }
-/// Iterates x <- next(x, data) until a step is small. A step is small if it is at most `tolerance` times the greatest
-/// unknown. It is also small if it is at most `tolerance` times the greatest unknown at the start, and steps no longer
-/// shrink: unknowns that are 0 have no scale of their own.
+/// Iterates x <- next(x, data) until all steps are small. The step of an unknown is small if it is less than
+/// `tolerance` times the unknown. Unknowns that are 0 have no scale of their own: the greatest step that is not small
+/// decides whether steps still shrink. They end if it is less than `tolerance` times the greatest unknown and does not
+/// shrink at all, which is rounding; or if each is at most `tolerance` times its unknown at the start, and it shrinks
+/// by less than a half.
 template <class N, class V, class Data>
 constexpr auto iterated(char const* name, N const& next, V const& start, Data const& data, index_t most,
                         double tolerance) {
-  auto const scale = greatest(start);
-  auto const unknown = add(varve::detail::constant_zeros(scale), std::numeric_limits<double>::infinity());
+  using varve::detail::greatest_or_zero;
+  auto const unknown = add(varve::detail::constant_zeros(greatest(start)), std::numeric_limits<double>::infinity());
   auto const goes_on = [most](auto const&, auto const& error, auto const&, auto const& k, auto const&, auto const&) {
     return logical_and(gt(error, 0), lt(k, most));
   };
-  auto const step = [next, tolerance](auto const& x, auto const&, auto const& before, auto const& k, auto const& first,
-                                      auto const& d) {
+  auto const step = [next, tolerance](auto const& x, auto const&, auto const& before, auto const& k,
+                                      auto const& at_start, auto const& d) {
     auto const y = next(x, d);
-    auto const size = greatest(sub(y, x));
-    auto const finite = lt(size, std::numeric_limits<double>::infinity());
-    auto const settled = logical_and(finite, le(size, mul(greatest(y), tolerance)));
-    auto const stays = logical_and(le(size, mul(first, tolerance)), ge(size, mul(before, 0.5)));
-    return std::make_tuple(y, where(logical_or(settled, stays), 0, size), size, k + 1);
+    auto const size = abs(sub(y, x)), scale = abs(y);
+    auto const rest = where(lt(size, mul(scale, tolerance)), 0, size); // false for infinities
+    auto const left = greatest_or_zero(rest);
+    auto const rounds = logical_and(lt(left, mul(greatest_or_zero(scale), tolerance)), ge(left, before));
+    auto const exceeds = greatest_or_zero(gt(rest, at_start));
+    auto const stays = logical_and(eq(exceeds, false), ge(left, mul(before, 0.5)));
+    return std::make_tuple(y, where(logical_or(rounds, stays), 0, left), left, k + 1);
   };
-  auto const end =
-      while_loop(goes_on, step, std::make_tuple(start, unknown, unknown, no_steps_like(start)), scale, data);
+  auto const end = while_loop(goes_on, step, std::make_tuple(start, unknown, unknown, no_steps_like(start)),
+                              mul(abs(start), tolerance), data);
   return accepted(name, eq(std::get<1>(end), 0), std::get<0>(end), std::get<3>(end), std::get<2>(end));
 }
 } // namespace detail
 
 /// Newton's method with full steps. `linear` solves the equations of a step: `dense`, or a solver that needs products
-/// only. It stops when the greatest change of an unknown is at most `tolerance` times the greatest unknown; 0 stands
-/// for the rounding of the dtype to the power 2/3, after which a step that converges quadratically is exact.
+/// only. It stops when the change of each unknown is at most `tolerance` times the unknown; 0 stands for the rounding
+/// of the dtype to the power 2/3, after which a step that converges quadratically is exact. An unknown that is 0 may
+/// also end where rounding keeps it from becoming smaller.
 template <class Linear = dense>
 struct newton {
   static constexpr bool solves_equations = true, reads_numbers = detail::solver_that_reads_numbers<Linear>;
