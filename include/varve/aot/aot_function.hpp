@@ -266,11 +266,10 @@ template std::shared_ptr<function_programs> ahead_of_time_programs<tensor>();
 /// a forward part. The gradient of a result that nothing uses is zeros, as in AOTAutograd: times an infinite derivative
 /// they give NaN, where `f` itself gives no gradient.
 ///
-/// Other dtypes (of arguments, or the default), sizes, strides or requirements of gradients are traced anew; 64 programs
-/// are kept. Captured tensors are inputs of the graph and have gradients. If one is read as a number (`item()`), a
-/// changed number causes a new trace. A tensor that is assigned to a captured variable later is not noticed, as with
-/// `compile`. Calls under modes and transforms run `f` itself. So do calls in which a written argument shares elements
-/// with another.
+/// Other dtypes, default dtypes, sizes, strides or requirements of gradients are traced anew; 64 programs are kept.
+/// Captured tensors are inputs of the graph and have gradients. If one is read as a number (`item()`), a changed number
+/// causes a new trace. A tensor that is assigned to a captured variable later is not noticed, as with `compile`. Calls
+/// under modes and transforms run `f` itself. So do calls in which a written argument shares elements with another.
 ///
 /// With `automatic_dynamic` (as by `compile(f, backends::aot_eager)`), a size that differs from an earlier call becomes
 /// a symbol of the next program. That program serves all sizes for which its guards hold. If C++ code asks for the
