@@ -2180,6 +2180,8 @@ struct operator_text {
 /// The values that an operator's `vjp` reads to differentiate by each operand: a bit per operand, and `result`. A value
 /// that is not saved takes no memory, and in-place operators may change it (derivatives.yaml). Rules state `static
 /// constexpr saved_values saved{...}`, or `saved_by(attributes)` if attributes decide; by default everything is saved.
+/// The `jvp` of an operator of varve may read elements of the result only if the result is named here: `jet` relies on
+/// it.
 struct saved_values {
   static constexpr int most = 8;
   static constexpr std::uint16_t result = 1 << 15;
@@ -4476,10 +4478,17 @@ namespace varve {
 class tensor;
 
 namespace detail {
+/// Who reads the elements of a tensor in C++, and what to write instead, for messages.
+struct memory_reader {
+  char const* what;
+  char const* remedy;
+};
+inline constexpr memory_reader users_code{"the function reads the memory of a tensor (data, tensor_ref)",
+                                          "use operators, or item() of one element"};
 /// An observer of the tensor elements that a program reads as C++ values while it is traced for later calls.
 struct read_watcher {
   virtual void number(tensor const& t) = 0;
-  virtual void memory(tensor const& t) = 0;
+  virtual void memory(tensor const& t, memory_reader const& by) = 0;
 
 protected:
   ~read_watcher() = default;
@@ -4769,7 +4778,7 @@ public:
   void set_grad(tensor const& g) const;
   /// Removes the gradient.
   void zero_grad() const { set_grad(tensor()); }
-  /// Keeps the gradient of a value that is no leaf, for `grad()` after `backward`.
+  /// Keeps the gradient of a value that is no leaf, for `grad()`; those of several backward passes are added up.
   template <class T = tensor>
   void retain_grad() const;
   /// Returns the recorded call that made the tensor; null for leaves and constants.
@@ -5131,7 +5140,7 @@ T* tensor::data() const {
                                name(detail::stored_dtype<T>()))
                                   .c_str());
   if (detail::watches_reads) [[unlikely]]
-    detail::watches_reads->memory(*this);
+    detail::watches_reads->memory(*this, detail::users_code);
   return static_cast<T*>(raw());
 }
 template <number T>
@@ -5203,7 +5212,7 @@ std::vector<T> tensor::to_vector() const {
   if (is_wrapped() && detail::is_traced(layer())) [[unlikely]]
     detail::refuse_traced_number();
   if (detail::watches_reads) [[unlikely]]
-    detail::watches_reads->memory(*this);
+    detail::watches_reads->memory(*this, detail::users_code);
   dims const s = sizes();
   std::vector<T> r;
   r.reserve(static_cast<std::size_t>(numel()));
@@ -8808,6 +8817,8 @@ struct op_handle {
   /// The text of the operator in C++ (`rules<>::cpp`), and in C if that one does not serve (`rules<>::c99`).
   operator_text cpp{};
   char const* c99 = nullptr;
+  /// The functions that call the operator, if programs do not name it themselves (`rules<>::part_of`), or null.
+  char const* part_of = nullptr;
   /// True if it returns bool for numbers that are promoted to one dtype.
   bool compares = false;
   /// The elements of operands on which an element of the result may depend (`rules<>::reach`).
@@ -8877,6 +8888,7 @@ constexpr op_handle make_handle() {
   if constexpr (requires { R::onnx; }) h.onnx = R::onnx;
   if constexpr (requires { R::cpp; }) h.cpp = R::cpp;
   if constexpr (requires { R::c99; }) h.c99 = R::c99;
+  if constexpr (requires { R::part_of; }) h.part_of = R::part_of;
   if constexpr (requires { typename R::functional; }) h.functional = &handle_of<typename R::functional>;
   return h;
 }
@@ -15844,7 +15856,8 @@ struct node_extra : grad_node_extra {
       at = r;
     }
     for (std::size_t k = 0; k < retains.size(); ++k)
-      if (retains[k] && g[static_cast<int>(k)].defined()) retained[k] = g[static_cast<int>(k)];
+      if (T const& now = g[static_cast<int>(k)]; retains[k] && now.defined())
+        retained[k] = retained[k].defined() ? T(add(retained[k], now)) : T(clone(now)); // `now` may be the user's
   }
   void before(grad_node& n, boxed_args& g) override {
     auto const list = hooks->before;
@@ -18171,6 +18184,13 @@ VARVE_COLD inline void refuse_inside_transform(char const* what, tensor const& t
          " was called inside of a transform, on a value seen through it; transforms differentiate by grad, vjp and jvp")
             .c_str());
 }
+/// Refuses hooks on a tensor that a traced function captures: the trace would register one, and each call another.
+VARVE_COLD inline void refuse_captured(char const* what, tensor const& t) {
+  for (layer const* l = t.is_wrapped() ? nullptr : this_thread_state.transforms.top; l; l = l->below)
+    if (l->kind->is_trace())
+      refuse_autograd(what, "a function that is traced captures the tensor, and each call would register the hook "
+                            "again; register it outside of the function");
+}
 /// True if a value comes from a transform that has ended; it then stands for its inner value.
 inline bool is_left_over(tensor const& t) { return t.is_wrapped() && !is_alive(this_thread_state.transforms.top, t); }
 inline tensor outside(tensor const& t) { return unwrap_dead(this_thread_state.transforms.top, t); }
@@ -18218,6 +18238,7 @@ hook_handle tensor::register_hook(F f) const {
   if (!e)
     detail::refuse_autograd("register_hook",
                             "the tensor has a history only below the transform through which it is seen");
+  detail::refuse_captured("register_hook", detail::where_recorded(*this));
   auto& l = detail::node_extra<dependent<tensor, F>>::of(*e.to()).hooks;
   ++detail::hooks_registered;
   auto call = [f = std::move(f)](tensor const& g) mutable -> tensor {
@@ -18236,6 +18257,7 @@ hook_handle tensor::register_post_accumulate_grad_hook(F f) const {
   if (!leaf)
     detail::refuse_autograd("register_post_accumulate_grad_hook",
                             "only leaves that require grad have a gradient that is added to");
+  detail::refuse_captured("register_post_accumulate_grad_hook", detail::where_recorded(*this));
   auto& l = detail::node_extra<dependent<tensor, F>>::of(*leaf).hooks;
   leaf->memory = alias();
   auto call = [f = std::move(f)](grad_node& n) mutable {
@@ -19033,9 +19055,14 @@ void seed_roots(Run& run, Targets const& roots, Gradients const& gradients, char
   }
 }
 inline void refuse_backward_inside_transform(char const* who) {
-  if (inside_transform())
-    refuse::with<transform_error>(
-        (std::string("varve: ") + who + " was called inside of a transform; use grad, vjp or jvp there").c_str());
+  if (!inside_transform()) return;
+  bool traced = false;
+  for (layer const* l = this_thread_state.transforms.top; l; l = l->below) traced = traced || l->kind->is_trace();
+  refuse::with<transform_error>(
+      (std::string("varve: ") + who + " was called inside of a " +
+       (traced ? "function that is traced; use grad, vjp or jvp there, and return the gradient"
+               : "transform; use grad, vjp or jvp there"))
+          .c_str());
 }
 template <class T, class Targets, class Options, class Unused>
 std::vector<T> batched_grad(Targets const& outputs, Targets const& inputs, std::vector<T> const& grad_outputs,
@@ -25778,7 +25805,9 @@ struct trace_layer : layer {
     builder.count_scaffolds(-scaffolds);
     int const node = node_of(t);
     builder.count_scaffolds(scaffolds);
-    return wrap(value_of(t), node);
+    tensor value = value_of(t);
+    if (known_.exact(value) >= 0) value = below([&] { return twin(value); }); // the same tensor is an argument
+    return wrap(value, node);
   }
   /// Returns a value of the trace in separate memory, with the same node.
   tensor in_own_memory(tensor const& v) {
@@ -26519,12 +26548,12 @@ private:
     refuse_traced(t);
     if (before_) before_->number(t);
   }
-  void memory(tensor const& t) override {
+  void memory(tensor const& t, memory_reader const& by) override {
     refuse_traced(t);
     if (is_among(used_, t))
       refuse::argument_is_invalid("trace", "the memory of a tensor that the function made of C++ values was asked for "
                                            "after an operator had used it; fill it first, or write by operators");
-    if (before_) before_->memory(t);
+    if (before_) before_->memory(t, by);
   }
   tensor lifted(tensor const& t) override {
     literals_.push_back(t);
@@ -29281,10 +29310,13 @@ template <class Tag>
 using region_operator_rules = boxed_operator<Tag, boxed_region_call<Tag>>;
 template <class Tag>
 higher_order_operator& region_operator() {
-  if constexpr (requires { Tag::template in_library<>(); }) return Tag::template in_library<>();
-  static auto* const op = new region_operator_rules<Tag>; // never destroyed, so that it outlives every call
-  (void)&known_from_start<&region_operator<Tag>>;
-  return *op;
+  if constexpr (requires { Tag::template in_library<>(); }) {
+    return Tag::template in_library<>();
+  } else {
+    static auto* const op = new region_operator_rules<Tag>; // never destroyed, so that it outlives every call
+    (void)&known_from_start<&region_operator<Tag>>;
+    return *op;
+  }
 }
 
 /// Runs a function that returns tensors or numbers; numbers become tensors.
@@ -35028,7 +35060,7 @@ namespace varve {
 /// kernels may have a state. Nodes on which no result depends are dropped. The graph must have no in-place operators
 /// (`functionalize`). Equal nodes are found by hash, with expected constant work per node. Views through which a result
 /// is seen stay apart too, unless the graph is for values alone (`purpose::values`): two reshapes of a value that is
-/// not by rows are two copies.
+/// not by rows are two copies. Equal results become one; `optimize` gives each memory of its own again.
 constexpr graph cse(graph const& g, purpose what_for = purpose::derivatives) {
   rewriter w(g);
   std::size_t slot_count = 16;
@@ -35226,6 +35258,18 @@ struct constant_elements {
       if (at(in[q]).out.type != at(in[e]).out.type) return true;
     return false;
   }
+  /// True for a comparison of values of different dtypes, whose common dtype depends on ranks.
+  constexpr bool compares_dtypes(node const& nd, int const* in) const {
+    bool differ = false;
+    for (int e = 1; e < nd.count; ++e) differ = differ || at(in[e]).out.type != at(in[0]).out.type;
+    return differ && nd.out.type == dtype::bool_;
+  }
+  /// Returns a value of operand `n` as an elementwise operator reads it: in the dtype of the result, except
+  /// comparisons.
+  constexpr double operand(node const& nd, int n, double x) const {
+    dtype const from = at(n).out.type, to = nd.out.type == dtype::bool_ ? from : nd.out.type;
+    return kernel::converted(to, kernel::converted(from, x), from);
+  }
   /// True if a permutation exchanges the last two axes and no others.
   static constexpr bool swaps(dims const& p) {
     bool r = p.n >= 2 && p[p.n - 1] == p.n - 2 && p[p.n - 2] == p.n - 1;
@@ -35287,6 +35331,7 @@ constexpr bool constant_elements::evaluates(node const& nd, operator_class k, in
     else if (!is_splat(in[e])) return false;
   }
   if (!any || nd.count > 3 || is_compact(nd.out.type)) return false; // graphs have no such constants
+  if (k != operator_class::convert && compares_dtypes(nd, in)) return false;
   for (extent d : nd.out.sizes)
     if (is_symbol(d)) return false;
   for (int e = 0; e < nd.at.count; ++e)
@@ -35318,6 +35363,7 @@ constexpr int constant_elements::evaluated(node const& nd, operator_class k, int
              : is_row(in[q]) ? static_cast<double>(from)
                              : w.to.constants[static_cast<std::ptrdiff_t>(at(in[q]).value) + from];
       if (k <= operator_class::convert && !(x[q] > -1e15 && x[q] < 1e15)) return -1;
+      if (k >= operator_class::add && k < operator_class::convert) x[q] = operand(nd, in[q], x[q]);
     }
     double y = x[0];
     if (k == operator_class::add) y = x[0] + x[1];
@@ -35355,21 +35401,24 @@ constexpr int constant_elements::arithmetic(node const& nd, operator_class k, in
   int const a = in[0], b = nd.count > 1 ? in[1] : in[0];
   bool const number = is_floating(nd.out.type);
   if (is_splat(a) && is_splat(b) && number) {
-    double const x = value[static_cast<std::size_t>(a)], y = value[static_cast<std::size_t>(b)];
+    double x = value[static_cast<std::size_t>(a)], y = value[static_cast<std::size_t>(b)];
     auto moderate = [](double z) { return z > -1e15 && z < 1e15; }; // an overflow is not a constant expression
     if (!moderate(x) || !moderate(y) || (k == operator_class::div && y > -1e-15 && y < 1e-15)) return -1;
+    x = operand(nd, a, x), y = operand(nd, b, y);
     if (k == operator_class::add) return splatted(nd.out, kernel::converted(nd.out.type, x + y));
     if (k == operator_class::sub) return splatted(nd.out, kernel::converted(nd.out.type, x - y));
     if (k == operator_class::mul) return splatted(nd.out, kernel::converted(nd.out.type, x * y));
     if (k == operator_class::div) return splatted(nd.out, kernel::converted(nd.out.type, x / y));
     if (k == operator_class::neg) return splatted(nd.out, -x);
   }
-  if (k >= operator_class::abs && k <= operator_class::cheap && nd.count <= 3) { // comparisons and such
+  if (k >= operator_class::abs && k <= operator_class::cheap && nd.count <= 3 && !compares_dtypes(nd, in)) {
     double x[4]{};
     bool all = true;
-    for (int e = 0; e < nd.count; ++e)
-      x[e] = is_splat(in[e]) ? value[static_cast<std::size_t>(in[e])] : 0,
+    for (int e = 0; e < nd.count; ++e) {
+      x[e] = is_splat(in[e]) ? value[static_cast<std::size_t>(in[e])] : 0;
       all = all && is_splat(in[e]) && x[e] > -1e15 && x[e] < 1e15;
+      if (all) x[e] = operand(nd, in[e], x[e]);
+    }
     if (double const y = all ? nd.op->lane_f64(x) : 0; all && (number || (y > -1e15 && y < 1e15)))
       return splatted(nd.out, kernel::converted(nd.out.type, y));
   }
@@ -35549,8 +35598,8 @@ constexpr int constant_elements::visit(int n) {
 /// Unless both operands are known, x + 0 stays, because it turns -0 into 0. So does x * 0, because it is NaN for
 /// infinite x. Arithmetic, comparisons, conversions and views of array constants are computed up to 64 elements. Nodes
 /// on which no result depends are dropped. Each node has one bounded visit. For `purpose::values`, `detach` is removed
-/// too, and nodes of the traced body of a custom function are folded like any other. Otherwise results share memory
-/// with arguments and with each other as before.
+/// too, and nodes of the traced body of a custom function are folded like any other. A result such as `x * 1` becomes
+/// the argument; `optimize` gives it memory of its own again.
 constexpr graph fold(graph const& g, purpose what_for = purpose::derivatives) {
   detail::constant_elements f(g);
   f.what_for = what_for;
@@ -42472,10 +42521,10 @@ private:
     if (t.object()) return; // it refuses, or reads a tensor that it holds
     if (inside_trace() && !t.is_number()) all.push_back({t, one::bytes_of(t)});
   }
-  void memory(tensor const&) override {
+  void memory(tensor const&, memory_reader const& by) override {
     if (inside_trace())
-      refuse::argument_is_invalid("compile", "the function reads the memory of a tensor (data, tensor_ref), which "
-                                             "another call may find changed; use operators, or item() of one element");
+      refuse::argument_is_invalid(
+          "compile", (std::string(by.what) + ", which another call may find changed; " + by.remedy).c_str());
   }
   read_watcher* before_;
 };
@@ -42513,6 +42562,7 @@ protected:
     argument_types const* types;
     std::shared_ptr<void const> constants; // constants among the arguments
     bool grad_mode;
+    dtype default_type; // of tensors that the function makes
     std::vector<traced_kind> arguments, captures;
     boxed_args captured;
     program made;
@@ -42536,6 +42586,9 @@ private:
   std::vector<version_ptr> kept() const;
   static std::vector<free_sizes> changed_sizes(std::vector<version_ptr> const& all, boxed_call const&);
   static std::string why_not(version const&, boxed_call const&);
+  static bool same_thread_state(version const& v) {
+    return v.grad_mode == is_grad_enabled() && v.default_type == get_default_dtype();
+  }
   static bool same_arguments(version const&, boxed_call const&);
   static bool same_captures(version const&);
   version_ptr find(boxed_call const&);
@@ -42617,7 +42670,7 @@ std::vector<free_sizes> program_versions<T>::changed_sizes(std::vector<version_p
   std::vector<free_sizes> r;
   for (auto const& v : all) {
     if (v->types != call.types || v->arguments.size() != static_cast<std::size_t>(now.size()) ||
-        v->grad_mode != is_grad_enabled() || !call.has_constants(v->constants))
+        !same_thread_state(*v) || !call.has_constants(v->constants))
       continue;
     std::vector<free_sizes> here;
     for (auto const& then : v->arguments) {
@@ -42649,6 +42702,8 @@ std::string program_versions<T>::why_not(version const& v, boxed_call const& cal
       r += kind_difference("argument " + std::to_string(k), traced_kind::of(now[k]), v.arguments[at]);
   if (v.grad_mode != is_grad_enabled())
     r += std::string("gradients are ") + (v.grad_mode ? "off, but were on\n" : "on, but were off\n");
+  if (v.default_type != get_default_dtype())
+    r += std::string("the default dtype is ") + name(get_default_dtype()) + ", but was " + name(v.default_type) + "\n";
   if (r.empty() && !v.made->is_for(now))
     r += v.free.empty() ? "an argument is laid out otherwise, or a leaf and was none\n"
                         : "the sizes that may be others are not such ones, or an argument is laid out otherwise\n";
@@ -42666,7 +42721,7 @@ bool program_versions<T>::same_arguments(version const& v, boxed_call const& cal
     if (!is_of_kind(traced_kind::of(call.arguments[static_cast<int>(k)]), v.arguments[k],
                     v.free.empty() ? 0 : v.free[k]))
       return false;
-  return v.grad_mode == is_grad_enabled() && call.has_constants(v.constants) && v.made->is_for(call.arguments);
+  return same_thread_state(v) && call.has_constants(v.constants) && v.made->is_for(call.arguments);
 }
 template <class T>
 bool program_versions<T>::same_captures(version const& v) {
@@ -42701,8 +42756,8 @@ VARVE_COLD auto program_versions<T>::make_version(boxed_call const& call) -> ver
   }
   if (!made) made = make(call, captured);
   auto const v = std::make_shared<version const>(version{call.types, call.constants(), is_grad_enabled(),
-                                                         kinds(call.arguments), kinds(captured), captured,
-                                                         std::move(made), call.returned, std::move(free)});
+                                                         get_default_dtype(), kinds(call.arguments), kinds(captured),
+                                                         captured, std::move(made), call.returned, std::move(free)});
   version_ptr dropped; // destroyed outside of the lock: captured values may be the user's
   spin_lock::held const on(lock_);
   for (auto& old : all_)
@@ -42849,10 +42904,11 @@ private:
     if (count_effects(whole) > 0 || has_types_without_loops(whole) || composite_hop_in(whole)) {
       r->described = "operator by operator";
       r->by_operators = [whole](boxed_args const& in) { return fresh_results<T>(interpret(whole, in), in); };
-    } else if (form_ == program_form::fused || !choose(*r, whole, transforms, misses)) r->run = fuser_(whole);
+    } else if (form_ == program_form::fused || !choose(*r, whole, gives_fresh_results(values), transforms, misses))
+      r->run = fuser_(whole);
     return r;
   }
-  /// True if all results have memory of their own: no views of arguments or of each other.
+  /// True if all results of a function as it is have memory of their own: no views of arguments or of each other.
   static bool gives_fresh_results(graph const& g) {
     int const* const results = g.results.data() + g.regions[0].result_first;
     for (int k = 0; k < g.regions[0].result_count; ++k) {
@@ -42863,10 +42919,10 @@ private:
     }
     return true;
   }
-  /// Chooses steps, or the function itself, where one fused program would be slower. `transforms`: the function applies
-  /// transforms, whose cost a program does not have. `misses`: nanoseconds that the function would save by composites
-  /// that run in one kernel if it is called directly.
-  static bool choose(fused_program<T>& r, graph const& whole, bool transforms, double misses) {
+  /// Chooses steps, or the function itself, where one fused program would be slower. `fresh`: what the function returns
+  /// has memory of its own. `transforms`: the function applies transforms, whose cost a program does not have.
+  /// `misses`: nanoseconds that the function would save by composites that run in one kernel if it is called directly.
+  static bool choose(fused_program<T>& r, graph const& whole, bool fresh, bool transforms, double misses) {
     constexpr index_t few = 1024; // elements; below this, calls cost more than passes over memory
     bool draws = false;
     for (node const& n : whole.nodes) {
@@ -42883,7 +42939,7 @@ private:
     for (auto const& l : s.at_level) gain += std::max<double>(0.0, s.gain(l));
     bool const pays = gain > misses;
     if (pays && s.singles == 0) return false;
-    if (!pays && (misses > 0 || !transforms) && gives_fresh_results(whole)) {
+    if (!pays && (misses > 0 || !transforms) && fresh) {
       r.as_it_is = true;
       r.described = "as it is: nothing in it would be faster";
       return true;
@@ -42913,10 +42969,10 @@ template std::shared_ptr<function_programs> fused_programs<tensor>(graph_fuser, 
 /// - steps: operators with kernels of their own, and fused groups of elementwise operators;
 /// - `f` itself at each call, if nothing else would be faster.
 ///
-/// Other dtypes or sizes of arguments are traced anew, once. So are arguments for which `is_contiguous()`,
-/// `requires_grad()` or `is_grad_enabled()` differs. The 64 programs that were called last are kept. Arguments are
-/// tensors, or trees of them in which numbers are constants. Results may be nothing or a tree of tensors, all in fresh
-/// memory.
+/// Other dtypes or sizes of arguments are traced anew, once. So are calls for which `is_contiguous()` or
+/// `requires_grad()` of an argument, `is_grad_enabled()` or `get_default_dtype()` differs. The 64 programs that were
+/// called last are kept. Arguments are tensors, or trees of them in which numbers are constants. Results may be nothing
+/// or a tree of tensors, all in fresh memory.
 ///
 /// Tensors that `f` captures are inputs, whose contents are read at each call. To change one, write into it (`copy_`):
 /// a tensor that is assigned to a captured variable later may go unnoticed. So may properties of a captured tensor on
@@ -48754,13 +48810,25 @@ struct condition_of_lanes {
                     spread(f, part(p, n - n, last)));
   }
 };
+/// Returns the greatest elements along dimension 0, such as those of all lanes; 0 or false if it is of size 0.
+template <class V>
+constexpr auto greatest_or_zero(V const& v) {
+  auto const is_empty = [&] {
+    using S = std::remove_const_t<decltype(shape_of(v))>;
+    if constexpr (is_ints<S>) return std::bool_constant<S::to_dims()[0] == 0>{};
+    else return known_equal(to_dims(shape_of(v))[0], 0);
+  }();
+  return choose(
+      is_empty, [](auto const& x) { return to(sum(x, axis<0>), type_fact(x)); },
+      [](auto const& x) { return amax(x, axis<0>); }, v);
+}
 /// A loop's condition that is true if it is true in at least one lane. Lanes are dimension 0.
 template <class F>
 struct some_lane {
   F f;
   template <class... V>
   constexpr auto operator()(V const&... v) const {
-    return tree_map([](auto const& go) { return amax(go, axis<0>); }, spread(f, pack(v...)));
+    return tree_map([](auto const& go) { return greatest_or_zero(go); }, spread(f, pack(v...)));
   }
 };
 
@@ -48957,7 +49025,7 @@ struct scan_call {
   /// Returns the greatest number of steps of all lanes.
   template <class I, class... V>
   constexpr auto most_steps(I const& in, V const&... v) const {
-    return amax(in.open_batched(nth<C::value + X::value>(v...)).value, axis<0>);
+    return detail::greatest_or_zero(in.open_batched(nth<C::value + X::value>(v...)).value);
   }
   /// Returns 0, 1, ..., n - 1 as an operand to walk through.
   template <class... V>
@@ -49542,7 +49610,7 @@ struct boxed_scan {
   template <class I, class P>
   boxed_args most_steps(I const&, P const& x) const {
     lowered const off;
-    return boxed_args(amax(x[carried + scanned].inner(), axis<0>));
+    return boxed_args(greatest_or_zero(x[carried + scanned].inner()));
   }
   template <class P>
   boxed_args row_numbers(P const& x) const {
@@ -56073,7 +56141,8 @@ constexpr T shift_right(T x, T y) {
   if (!beyond) return static_cast<T>(x >> y);
   return static_cast<T>(std::is_signed_v<T> && x < T(0) ? -1 : 0);
 }
-/// Returns the greatest common divisor, which is not negative; 0 for two zeros.
+/// Returns the greatest common divisor, which is not negative, unless only the least integer divides both; 0 for two
+/// zeros.
 template <integral T>
 constexpr T greatest_divisor(T x, T y) {
   T a = kernel::abs(x), b = kernel::abs(y);
@@ -56081,7 +56150,7 @@ constexpr T greatest_divisor(T x, T y) {
     T const r = kernel::fmod(a, b);
     a = b, b = r;
   }
-  return a;
+  return kernel::abs(a); // the least integer has no absolute value, and its remainders are negative
 }
 /// Returns the least common multiple, which is not negative; 0 if either is 0.
 template <integral T>
