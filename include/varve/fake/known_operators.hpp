@@ -22,6 +22,7 @@ void know_higher_order_operators() {
   (void)region_operator<strict_mode_t>(), (void)region_operator<out_dtype_t>();
   (void)region_operator<run_const_graph_t>(), (void)region_operator<with_effects_t>();
   (void)region_operator<auto_functionalized_t>();
+  (void)&tokens_are_known<T>;
 }
 #if VARVE_COMPILED && VARVE_DEFINES_CAPTURE // for the library
 template void know_higher_order_operators<void>();

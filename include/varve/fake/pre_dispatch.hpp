@@ -24,7 +24,8 @@ template higher_order_operator& region_operator<composite_call_t>();
 extern template higher_order_operator& region_operator<composite_call_t>();
 #endif
 /// The composites of this process by name: handles for graphs, and operators that run them there. A composite whose
-/// name is that of a higher-order operator is called `composite`.
+/// name is that of a higher-order operator is called `composite`. (A template, so that only traces instantiate it.)
+template <class T = void>
 class known_composites {
 public:
   index_t number_of(char const* name) {
@@ -32,7 +33,7 @@ public:
     for (std::size_t k = 0; k < all_.size(); ++k)
       if (std::strcmp(all_[k].name, name) == 0) return static_cast<index_t>(k);
     bool const taken = higher_order_operator::find(name);
-    if (!taken) new region_operator_rules<composite_call_t>(name); // outlives every graph
+    if (!taken) new region_operator_rules<dependent<composite_call_t, T>>(name); // outlives every graph
     all_.push_back(hop_handle<composite_call_t>);
     if (!taken) all_.back().name = name;
     return static_cast<index_t>(all_.size()) - 1;
@@ -47,7 +48,7 @@ public:
   }
 
 private:
-  known_composites() { register_fake_rule<fake_mode>(region_operator<composite_call_t>()); }
+  known_composites() { register_fake_rule<dependent<fake_mode, T>>(region_operator<dependent<composite_call_t, T>>()); }
 
   std::mutex lock_;
   std::deque<op_handle> all_;
@@ -62,16 +63,17 @@ public:
   static void finish(G& g) {
     for (node& n : g.nodes)
       if (n.op == &hop_handle<composite_call_t>)
-        n.op = known_composites::here().at(g.nodes[static_cast<std::size_t>(g.edges[n.first])].value);
+        n.op = known_composites<dependent<void, Mode>>::here().at(
+            g.nodes[static_cast<std::size_t>(g.edges[n.first])].value);
   }
 
 private:
   static tensor process(layer&, boxed_op const& op, boxed_args const& x) {
     if (op.table->handle || op.table->eval) return {}; // an operator, which continues below
     auto const run = [&op](boxed_args const& a) -> boxed_args { return boxed_args(op(a)); };
-    tensor const name = tensor::from_number(known_composites::here().number_of(op.table->name));
-    return region_operator<composite_call_t>()({boxed_function(run)}, joined(boxed_args(name), x),
-                                               attributes(dims{0}))[0];
+    tensor const name = tensor::from_number(known_composites<dependent<void, Mode>>::here().number_of(op.table->name));
+    return region_operator<dependent<composite_call_t, Mode>>()({boxed_function(run)}, joined(boxed_args(name), x),
+                                                                attributes(dims{0}))[0];
   }
   static boxed_args process_hop(layer&, boxed_hop const& op, boxed_args const& x) { return op(x); }
   static constexpr layer_kind kind{

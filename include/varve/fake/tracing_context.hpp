@@ -38,7 +38,8 @@ public:
   struct fresh {
     fake_mode mode;
     std::vector<tensor> inputs{};
-    explicit fresh(fake_mode_options const& o) : mode(o) {}
+    template <class On = void> // as above
+    explicit fresh(dependent<fake_mode_options, On> const& o) : mode(o) {}
   };
   /// Returns a fresh mode for a backend. Its inputs have the symbols of the tracer's inputs and the sizes of the start.
   template <class T = tensor>

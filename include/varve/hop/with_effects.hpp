@@ -49,25 +49,14 @@ struct rules<sink_tokens_t> : rule::effect<rules<sink_tokens_t>> {
 };
 
 namespace detail {
-#if VARVE_COMPILED
-extern at_start const tokens_are_known; // the library has it
-#endif
-#if VARVE_DEFINES_CAPTURE
-inline void know_tokens() {
-  (void)registered_table<make_token_t, 0>(), (void)registered_table<sink_tokens_t, 0>();
-  (void)region_operator<with_effects_t>();
-}
-#if VARVE_COMPILED
-VARVE_FIRST at_start const tokens_are_known{&know_tokens};
-#else
-VARVE_FIRST inline at_start const tokens_are_known{&know_tokens};
-#endif
-#endif
+/// Makes the operators of tokens known by name, from the start of a program that makes tokens or reads graphs.
+template <class T = void>
+VARVE_FIRST inline at_start const tokens_are_known{[] {
+  (void)registered_table<dependent<make_token_t, T>, 0>(), (void)registered_table<dependent<sink_tokens_t, T>, 0>();
+  (void)region_operator<dependent<with_effects_t, T>>();
+}};
 inline meta token_meta() { return {dtype::bool_, dims{0}}; }
-inline tensor token() {
-  (void)&tokens_are_known;
-  return tensor::empty(dims{0}, dtype::bool_);
-}
+inline tensor token() { return tensor::empty(dims{0}, dtype::bool_); }
 /// Rewrites a graph with tokens.
 template <class G>
 class token_writer {
@@ -204,7 +193,7 @@ template <class G>
   requires std::is_same_v<G, graph>
 G with_effect_tokens(G const& g, int forward = 1 << 30) {
   if (detail::count_effects(g) == 0) return g;
-  (void)&detail::tokens_are_known;
+  (void)&detail::tokens_are_known<dependent<void, G>>;
   return detail::token_writer<G>(g, forward).run();
 }
 /// Returns a graph without the token that is its first argument and first result: the token is made and consumed
@@ -212,6 +201,7 @@ G with_effect_tokens(G const& g, int forward = 1 << 30) {
 template <class G>
   requires std::is_same_v<G, graph>
 G unlift_effect_tokens(G const& g) {
+  (void)&detail::tokens_are_known<dependent<void, G>>;
   region const own = g.regions[0];
   auto const is_token = [&](int n) { return g.nodes[n].out == detail::token_meta(); };
   int first = own.node_first;
