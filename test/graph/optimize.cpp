@@ -128,13 +128,15 @@ TEST_CASE("a value of rank 0 that a number was written into is no number", "[gra
 }
 
 TEST_CASE("optimize: constants are computed in the dtype of the operator", "[graph][pass][dtype]") {
-  tensor const x{1.0f, 2.0f, 3.0f}, few{0.1f, 0.5f, 3.0f}, whole{16777217L, 1L, 2L};
+  tensor const x{1.0f, 2.0f, 3.0f};
+  constexpr auto few = [] { return tensor{0.1f, 0.5f, 3.0f}; }; // made inside, so that they are constants
+  constexpr auto whole = [] { return tensor{16777217L, 1L, 2L}; };
   std::function<tensor(tensor const&)> const programs[] = {
-      [=](tensor const& v) { return vv::where(few == 0.1, v, v * 0.0); },
-      [=](tensor const& v) { return vv::where(whole == 16777216.0, v, v * 0.0); },
-      [=](tensor const& v) { return (few * 0.3 + 0.1) * v; },
-      [=](tensor const& v) { return vv::remainder(few, 0.1) + v; },
-      [=](tensor const& v) { return vv::maximum(few, 0.1) - v; },
+      [=](tensor const& v) { return vv::where(few() == 0.1, v, v * 0.0); },
+      [=](tensor const& v) { return vv::where(whole() == 16777216.0, v, v * 0.0); },
+      [=](tensor const& v) { return (few() * 0.3 + 0.1) * v; },
+      [=](tensor const& v) { return vv::remainder(few(), 0.1) + v; },
+      [=](tensor const& v) { return vv::maximum(few(), 0.1) - v; },
       [](tensor const& v) { return v * (vv::full({3}, 0.1) * 0.3 == 0.03); },
   };
   for (auto const& f : programs) {
