@@ -20920,12 +20920,37 @@ constexpr void append(graph& into, graph const& g, int from, int to, int rest) {
 }
 } // namespace detail
 
-/// Returns region `r` of a graph as a graph of its own whose program it is. The functions inside keep their numbers.
+namespace detail {
+/// Marks the functions that region `r` calls, and those that they call.
+constexpr void mark_called(graph const& g, int r, list<char>& called) {
+  region const& own = g.regions[static_cast<std::size_t>(r)];
+  for (int n = own.node_first; n < own.node_first + own.node_count; ++n) {
+    node const& nd = g.nodes[static_cast<std::size_t>(n)];
+    for (int k = 0; k < nd.regions_count; ++k)
+      if (char& is_called = called[nd.regions_first + k]; !is_called) {
+        is_called = 1;
+        mark_called(g, nd.regions_first + k, called);
+      }
+  }
+}
+} // namespace detail
+
+/// Returns region `r` of a graph as a graph of its own whose program it is. The functions inside keep their numbers;
+/// those that it does not call are empty.
 constexpr graph function_of(graph const& g, int r) {
   graph out;
   out.expressions = g.expressions, out.guards = g.guards;
+  list<char> called(g.regions.size(), 0);
+  detail::mark_called(g, r, called);
   detail::append(out, g, r, r + 1, 0);
-  detail::append(out, g, 1, static_cast<int>(g.regions.size()), 0);
+  for (int k = 1; k < static_cast<int>(g.regions.size()); ++k)
+    if (called[k]) {
+      detail::append(out, g, k, k + 1, 0);
+    } else {
+      region none;
+      none.node_first = static_cast<int>(out.nodes.size()), none.result_first = static_cast<int>(out.results.size());
+      out.regions.push_back(none);
+    }
   return out;
 }
 
