@@ -50,5 +50,5 @@ int main() {
   // output: bytes of stack, 0 of work
   // output: static void pendulum_filter_then
   // output: sin\(
-  // output: if \(pendulum_filter\(in0, in1, in2, in3, out0, out1\)\) return 2;
+  // output: if \(pendulum_filter\(pendulum_filter_in0, .*, pendulum_filter_out1\)\) return 2;
 }
