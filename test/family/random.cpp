@@ -9,7 +9,6 @@
 
 #include <cmath>
 #include <functional>
-#include <thread>
 #include <varve_test.hpp>
 
 using namespace sample;
@@ -92,21 +91,6 @@ TEST_CASE("random: one seed gives the same numbers, by the thread's generator an
     CHECK_THROWS(vv::multinomial(vv::full({2}, -1.0), 1, true, g));
     CHECK((vv::default_generator.seed == thread.seed && vv::default_generator.offset == thread.offset));
   }
-}
-TEST_CASE("random: threads have generators of their own, and the same numbers", "[family][random][tls]") {
-  vv::manual_seed(3);
-  tensor const here = vv::rand({1000}), order = vv::randperm(1000);
-  std::string difference_there = "not run";
-  std::thread([&] {
-    vv::manual_seed(3);
-    difference_there = difference(vv::rand({1000}), here, 0);
-    difference_there += difference(vv::randperm(1000), order, 0);
-  }).join();
-  CHECK(difference_there == "");
-  vv::generator g{3};
-  tensor const again = vv::rand({1000}, vv::default_generator), same = vv::rand({1000}, g);
-  CHECK(difference(same, here, 0) == "");
-  CHECK(difference(again, here, 0) != ""); // the thread's own, given by name, moved on
 }
 TEST_CASE("random: static arrays have the numbers of tensors", "[family][random][static]") {
   constexpr auto drawn = [] {

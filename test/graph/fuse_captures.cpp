@@ -2,7 +2,6 @@
 #include "../sample/apart.hpp"
 #include "../sample/value.hpp"
 
-#include <thread>
 #include <varve_test.hpp>
 
 using namespace sample;
@@ -62,18 +61,6 @@ TEST_CASE("fuse: captures in transforms, tables, function pointers, results in t
   auto const step = vv::fuse(loss);
   step.prepare(x);
   CHECK(step.versions() == 1);
-}
-
-TEST_CASE("fuse: a function that captures is shared by threads", "[fuse][compile][tls]") {
-  tensor const x = from({1, 2, 3}, {3}, dtype::float64), w = from({0.5, -1, 2}, {3}, dtype::float64);
-  auto const f = vv::fuse([w](auto const& v) { return vv::exp(v * w); });
-  std::vector<double> const expected = elements(vv::exp(x * w));
-  std::vector<double> found[3];
-  std::vector<std::thread> all;
-  for (auto& r : found) all.emplace_back([&] { r = elements(f(x)); });
-  for (auto& t : all) t.join();
-  for (auto const& r : found)
-    for (std::size_t k = 0; k < 3; ++k) CHECK(r[k] == Approx(expected[k]).epsilon(1e-14));
 }
 
 TEST_CASE(

@@ -3,7 +3,6 @@
 #include <varve/varve.hpp>
 
 #include <cmath>
-#include <thread>
 #include <varve_test.hpp>
 #include <vector>
 namespace vv = varve;
@@ -415,17 +414,4 @@ TEST_CASE("fuse with symbolic sizes: a fused function may call another in its mi
   CHECK(decltype(f)::workspace_bytes(5) > 0);
   tensor const x = waves({5, 3}, 1, dtype::float64);
   CHECK(difference(f(x), plain(x), 1e-6) == "");
-}
-TEST_CASE("fuse with symbolic sizes: threads have scratch memory of their own", "[fuse][symbolic][tls]") {
-  std::vector<std::thread> all;
-  std::vector<int> wrong(4, 0);
-  for (int t = 0; t < 4; ++t)
-    all.emplace_back([t, &wrong] {
-      for (index_t k = 1; k < 300; k += 37 + t) {
-        tensor const x = waves({k, 10}, t);
-        wrong[static_cast<std::size_t>(t)] += difference(fused_columns(x), columns(x)) != "";
-      }
-    });
-  for (std::thread& t : all) t.join();
-  for (int const w : wrong) CHECK(w == 0);
 }

@@ -20,7 +20,8 @@ void check(int m, int n, int inner, bool plain_output, bool accumulate) {
   auto want = before;
   visit_every_index({m, n}, [&](dims const& at) {
     T s = accumulate ? want[at] : T(0);
-    for (int p = 0; p < inner; ++p) s = static_cast<T>(s + a[{at[0], p}] * b[{p, at[1]}]);
+    T const *x = a.data() + at[0] * a.strides[0], *y = b.data() + at[1] * b.strides[1];
+    for (int p = 0; p < inner; ++p) s = static_cast<T>(s + x[p * a.strides[1]] * y[p * b.strides[0]]);
     want[at] = s;
   });
   INFO(m << "x" << inner << "x" << n << " " << plain_output << accumulate);
@@ -65,7 +66,7 @@ void check_by_rows_or_columns(index_t m, index_t n, index_t inner, int layout, b
   for (index_t i = 0; i < m; ++i)
     for (index_t j = 0; j < n; ++j) {
       T s = accumulate ? *z.at(i, j).data : T(0);
-      for (index_t p = 0; p < inner; ++p) s += *x.at(i, p).data * *y.at(p, j).data;
+      for (index_t p = 0; p < inner; ++p) s += x.data[i * x.row + p * x.col] * y.data[p * y.row + j * y.col];
       *z.at(i, j).data = s;
     }
   k::matmul<T>(m, n, inner, x, y, seen(c.data(), m, n, layout & 4), accumulate);

@@ -7,7 +7,6 @@
 
 #include <functional>
 #include <random>
-#include <thread>
 #include <varve_test.hpp>
 
 namespace vv = varve;
@@ -317,16 +316,6 @@ TEST_CASE("sparse_jacobian: by another argument than the first", "[sparse]") {
       vv::fuse([](auto const& a, auto const& v) { return vv::sparse_jacobian<1>(scaled_bratu).values(a, v, 1.0); });
   auto const values = vv::sparse_jacobian<1>(scaled_bratu).values(at, at, 1.0), by_fuse = fused(at, at);
   for (int k = 0; k < 22; ++k) CHECK(by_fuse.data[k] == Approx(values.data[k]));
-}
-
-TEST_CASE("sparse_jacobian: one object in several threads", "[sparse][tls]") {
-  auto const j = vv::sparse_jacobian([c = 1.0](tensor const& x) { return bratu(x) * c; });
-  bool ok[4]{};
-  std::vector<std::thread> all;
-  for (int k = 0; k < 4; ++k)
-    all.emplace_back([&, k] { ok[k] = close(j.values(row(8, k)), vv::sparse_jacobian(bratu).values(row(8, k))); });
-  for (auto& t : all) t.join();
-  for (bool const b : ok) CHECK(b);
 }
 
 TEST_CASE("sparse_jacobian: the compressed matrix, and where entries are in it", "[sparse]") {
