@@ -32,12 +32,12 @@ struct pool_windows {
 };
 
 namespace detail {
-/// The windows of a row, from `first` to before `stop`, whose element k of the last axis lies inside of the image;
-/// `shift` is the index that this element of window 0 would have.
+/// The windows of a row, from `first` to before `stop`, whose element k of the last axis lies inside of the image.
+/// Window o has it at index `o * step + shift`. A copy of the step, since what loops write may alias the windows.
 struct inside_row {
-  index_t first, stop, shift;
-  inside_row(pool_windows const& w, index_t k) : shift(k * w.dilation[2] - w.margin[2]) {
-    index_t const step = w.step[2], room = w.in[2] - shift, end = room <= 0 ? 0 : (room + step - 1) / step;
+  index_t first, stop, step, shift;
+  inside_row(pool_windows const& w, index_t k) : step(w.step[2]), shift(k * w.dilation[2] - w.margin[2]) {
+    index_t const room = w.in[2] - shift, end = room <= 0 ? 0 : (room + step - 1) / step;
     first = shift >= 0 ? 0 : (step - 1 - shift) / step;
     stop = end < w.out[2] ? end : w.out[2];
   }
@@ -48,7 +48,7 @@ template <class T>
 void pool_row(pool_windows const& w, index_t k, T const* x, index_t from, T* best, std::int64_t* at) {
   inside_row const in(w, k);
   for (index_t first = in.first; first < in.stop; ++first) {
-    index_t const place = first * w.step[2] + in.shift;
+    index_t const place = first * in.step + in.shift;
     T const v = x[place], b = best[first];
     bool take = v > b;
     if constexpr (std::is_floating_point_v<T>) take = take | ((v != v) & (b == b));
@@ -81,7 +81,7 @@ void sum_pool(index_t lead, pool_windows const& w, T const* x, T* sums) {
           T const* const r = x + from / w.out[0] * w.elements() + begin;
           for (index_t k = 0; k < w.size[2]; ++k) {
             detail::inside_row const in(w, k);
-            for (index_t o = in.first; o < in.stop; ++o) y[o] += r[o * w.step[2] + in.shift];
+            for (index_t o = in.first; o < in.stop; ++o) y[o] += r[o * in.step + in.shift];
           }
         });
       }
