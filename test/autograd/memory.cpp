@@ -288,7 +288,11 @@ TEST_CASE("memory: small tensors, nodes and the lists of a run are used again", 
     CHECK(of_chain == 0);
     CHECK(of_wide == 0);
   } else {
-    CHECK(of_chain > 0);
-    CHECK(of_wide > 0);
+    // the thread sanitizer has its own operator new, which counts nothing
+    long const before = taken_ever;
+    ::operator delete(::operator new(1));
+    long const least = taken_ever - before;
+    CHECK(of_chain >= least);
+    CHECK(of_wide >= least);
   }
 }

@@ -31,7 +31,7 @@ struct doubling : vv::higher_order_operator {
           vv::detail::edge_to(vv::detail::record_function(pull, {vv::edge(x[0].history())}, 1, "DoublingBackward")));
       return y;
     });
-    impl("grad", [this](vv::interpreter const& in, boxed_hop const& op, boxed_args const& x) -> boxed_args {
+    impl("grad", [](vv::interpreter const& in, boxed_hop const& op, boxed_args const& x) -> boxed_args {
       boxed_args const y = in.lower([&] { return op(in.unwrap(x)); });
       return boxed_args(in.record(y[0], x, [](tensor const& g) { return boxed_args(tensor(vv::mul(g, 2.0))); }));
     });

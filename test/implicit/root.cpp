@@ -127,13 +127,11 @@ TEST_CASE("root: solvers without matrices give the same derivatives", "[implicit
   same(loss(implicit::newton{}, implicit::gmres<4>{.tolerance = 1e-12}));
   same(loss(implicit::newton<implicit::bicgstab>{.linear = {.tolerance = 1e-12}},
             implicit::bicgstab{.tolerance = 1e-12}));
-  auto const transposed = [](auto const& solver) {
-    return [solver](auto const& product, tensor const& b) {
-      tensor const m = vv::jacfwd(product)(vv::zeros_like(b));
-      return vv::solve(m, b);
-    };
+  auto const by_matrix = [](auto const& product, tensor const& b) {
+    tensor const m = vv::jacfwd(product)(vv::zeros_like(b));
+    return vv::solve(m, b);
   };
-  same(loss(implicit::newton{}, implicit::linear_solver{transposed(0), transposed(1)}));
+  same(loss(implicit::newton{}, implicit::linear_solver{by_matrix, by_matrix}));
 }
 
 TEST_CASE("root: data behind the function, and what it captures", "[implicit]") {

@@ -25,7 +25,7 @@ void check(bool right, char const* what, int line) {
   ++checks;
   if (!right) throw std::runtime_error("line " + std::to_string(line) + ": " + what);
 }
-#define CHECK(...) check(static_cast<bool>(__VA_ARGS__), #__VA_ARGS__, __LINE__)
+#define EXPECT(...) check(static_cast<bool>(__VA_ARGS__), #__VA_ARGS__, __LINE__)
 
 template <class E, class F>
 std::string message_of(F const& f) {
@@ -65,31 +65,31 @@ void values() {
   tensor const x = mine(r, {2, 3});
   tensor sum = mine(0, {2, 3});
   for (int k = 1; k < n; ++k) sum = sum + mine(k, {2, 3});
-  CHECK(same(mpi::all_reduce(x), sum));
-  CHECK(same(mpi::all_reduce(x.t()), sum.t())); // whatever the strides
+  EXPECT(same(mpi::all_reduce(x), sum));
+  EXPECT(same(mpi::all_reduce(x.t()), sum.t())); // whatever the strides
   tensor const columns = vv::zeros({3, 2}, vv::dtype::float64);
   vv::out(columns.t())(mpi::broadcast, x, 1); // ... of results too
-  CHECK(same(columns.t(), mine(1, {2, 3})));
-  CHECK(same(mpi::broadcast(x, 1), mine(1, {2, 3})));
-  CHECK(same(mpi::reduce(x, 0), r == 0 ? sum : vv::zeros_like(x)));
+  EXPECT(same(columns.t(), mine(1, {2, 3})));
+  EXPECT(same(mpi::broadcast(x, 1), mine(1, {2, 3})));
+  EXPECT(same(mpi::reduce(x, 0), r == 0 ? sum : vv::zeros_like(x)));
   tensor const all = mpi::all_gather(x);
-  CHECK(all.sizes() == dims{n, 2, 3});
-  for (int k = 0; k < n; ++k) CHECK(same(all[k], mine(k, {2, 3})));
-  CHECK(same(mpi::reduce_scatter(all), mine(r, {2, 3}) * double(n)));
-  CHECK(same(mpi::send_recv(x, (r + 1) % n, (r + n - 1) % n), mine((r + n - 1) % n, {2, 3})));
-  CHECK(mpi::all_reduce(vv::full({}, 2, vv::dtype::int64)).item<std::int64_t>() == 2 * n);
+  EXPECT(all.sizes() == dims{n, 2, 3});
+  for (int k = 0; k < n; ++k) EXPECT(same(all[k], mine(k, {2, 3})));
+  EXPECT(same(mpi::reduce_scatter(all), mine(r, {2, 3}) * double(n)));
+  EXPECT(same(mpi::send_recv(x, (r + 1) % n, (r + n - 1) % n), mine((r + n - 1) % n, {2, 3})));
+  EXPECT(mpi::all_reduce(vv::full({}, 2, vv::dtype::int64)).item<std::int64_t>() == 2 * n);
   // static values: numbers and arrays
-  CHECK(mpi::all_reduce(r + 1.0) == n * (n + 1) / 2.0);
+  EXPECT(mpi::all_reduce(r + 1.0) == n * (n + 1) / 2.0);
   vv::array<double, 2> const a{1.0 + r, 2.0};
-  CHECK(mpi::broadcast(a, vv::ints<1>{})[0] == 2.0);
-  CHECK(vv::grad([](auto v) { return vv::sum(mpi::all_reduce(v) * v); })(a)[1] == 2.0 * n * 2.0);
-  if (n == 2) CHECK(mpi::all_gather(a, mpi::world_of<2>).at(1, 0) == 2.0);
+  EXPECT(mpi::broadcast(a, vv::ints<1>{})[0] == 2.0);
+  EXPECT(vv::grad([](auto v) { return vv::sum(mpi::all_reduce(v) * v); })(a)[1] == 2.0 * n * 2.0);
+  if (n == 2) EXPECT(mpi::all_gather(a, mpi::world_of<2>).at(1, 0) == 2.0);
   // a communicator of one's own: ranks in the other order
   MPI_Comm turned;
   MPI_Comm_split(MPI_COMM_WORLD, 0, -r, &turned);
   mpi::communicator const c(turned);
-  CHECK(c.rank() == n - 1 - r);
-  CHECK(same(mpi::broadcast(x, 0, c), mine(n - 1, {2, 3})));
+  EXPECT(c.rank() == n - 1 - r);
+  EXPECT(same(mpi::broadcast(x, 0, c), mine(n - 1, {2, 3})));
   MPI_Comm_free(&turned);
 }
 
@@ -106,21 +106,21 @@ void derivatives() {
   // a loss that every rank computes alike, of parameters that all have
   tensor const w = mine(0, {3});
   auto const loss = [&](tensor const& v) { return vv::sum(mpi::shared_sum(mpi::shared(v) * x)); };
-  CHECK(same(vv::grad(loss)(w), vv::sum(mpi::all_reduce(x), 0)));
+  EXPECT(same(vv::grad(loss)(w), vv::sum(mpi::all_reduce(x), 0)));
   // second derivatives, functions that are run again, programs without writes
   auto const half_square = [](tensor const& v) { return vv::sum(vv::square(mpi::all_reduce(v))) * 0.5; };
   tensor const h = vv::hessian(half_square)(w);
-  CHECK(same(h, vv::eye(3, vv::dtype::float64) * double(n * n)));
+  EXPECT(same(h, vv::eye(3, vv::dtype::float64) * double(n * n)));
   auto const again = [](tensor const& v) {
     return vv::sum(vv::checkpoint([](tensor const& u) { return mpi::all_reduce(u * u); }, v));
   };
-  CHECK(same(vv::grad(again)(x), x * (2.0 * n)));
-  CHECK(same(vv::functionalize([](tensor const& v) { return mpi::all_reduce(v); })(x), mpi::all_reduce(x)));
+  EXPECT(same(vv::grad(again)(x), x * (2.0 * n)));
+  EXPECT(same(vv::functionalize([](tensor const& v) { return mpi::all_reduce(v); })(x), mpi::all_reduce(x)));
   // eager autograd
   tensor leaf = w.clone();
   leaf.requires_grad_();
   loss(leaf).backward();
-  CHECK(same(leaf.grad(), vv::grad(loss)(w)));
+  EXPECT(same(leaf.grad(), vv::grad(loss)(w)));
 }
 
 void messages() {
@@ -133,11 +133,11 @@ void messages() {
     return vv::sum(mpi::recv(0.0 * v, 0) * vv::arange(3).to(vv::dtype::float64));
   };
   tensor const g = vv::grad(loss)(x);
-  CHECK(same(g, r == 0 ? 2.0 * x * vv::arange(3).to(vv::dtype::float64) : vv::zeros_like(x)));
+  EXPECT(same(g, r == 0 ? 2.0 * x * vv::arange(3).to(vv::dtype::float64) : vv::zeros_like(x)));
   tensor const t = vv::jvp(loss, std::tuple{x}, std::tuple{vv::ones_like(x)}).second;
-  if (r == 1) CHECK(t.item<double>() == 2 * (0 * 1 + 1 * 1.5 + 2 * 2.0));
+  if (r == 1) EXPECT(t.item<double>() == 2 * (0 * 1 + 1 * 1.5 + 2 * 2.0));
   tensor const lanes = vv::vmap(vv::grad(loss))(vv::stack(std::tuple{x, 2.0 * x}));
-  CHECK(same(lanes[0], g) && same(lanes[1], 2.0 * g));
+  EXPECT(same(lanes[0], g) && same(lanes[1], 2.0 * g));
 }
 
 /// In graphs the calls are effects in the order of the text.
@@ -153,22 +153,22 @@ void graphs() {
   mpi::world.barrier();
   if (r == 0) { // a trace calls nobody: one rank may trace alone
     vv::graph const alone = vv::make_fx(vv::grad(f))(x);
-    CHECK(alone.count(mpi::all_gather) == 1);
+    EXPECT(alone.count(mpi::all_gather) == 1);
     (void)vv::export_program(f)(x);
   }
   for (vv::graph const& h :
        {vv::make_fx(f)(x), vv::optimize(vv::make_fx(f)(x)), vv::make_fx(vv::functionalize(f))(x)}) {
-    CHECK(vv::verify(h) && h.count(mpi::all_reduce) == 1 && h.count(mpi::all_gather) == 1);
-    CHECK(same(vv::interpret(h, vv::boxed_args(x))[0], y));
+    EXPECT(vv::verify(h) && h.count(mpi::all_reduce) == 1 && h.count(mpi::all_gather) == 1);
+    EXPECT(same(vv::interpret(h, vv::boxed_args(x))[0], y));
   }
   vv::graph const both = vv::optimize(vv::make_fx(vv::grad(f))(x));
-  CHECK(same(vv::interpret(both, vv::boxed_args(x))[0], g));
+  EXPECT(same(vv::interpret(both, vv::boxed_args(x))[0], g));
   auto const fast = vv::compile(f);
-  for (int k = 0; k < 2; ++k) CHECK(same(fast(x), y));
-  CHECK(same(vv::compile(vv::grad(f))(x), g));
+  for (int k = 0; k < 2; ++k) EXPECT(same(fast(x), y));
+  EXPECT(same(vv::compile(vv::grad(f))(x), g));
   auto const linear = vv::linearize(f, x);
-  CHECK(same(linear.first, y));
-  CHECK(same(linear.second(one), vv::jvp(f, std::tuple{x}, std::tuple{one}).second));
+  EXPECT(same(linear.first, y));
+  EXPECT(same(linear.second(one), vv::jvp(f, std::tuple{x}, std::tuple{one}).second));
   // Both passes ahead of time; tokens keep the order in each.
   for (bool least : {false, true}) {
     auto const ahead = vv::aot_function(f, {.partition_fn = [=](vv::graph const& h, vv::joint_shape s) {
@@ -177,49 +177,49 @@ void graphs() {
     tensor leaf = x.clone();
     leaf.requires_grad_();
     tensor const z = ahead(leaf);
-    CHECK(same(z, y));
+    EXPECT(same(z, y));
     z.backward();
-    CHECK(same(leaf.grad(), g));
+    EXPECT(same(leaf.grad(), g));
   }
   auto const p = vv::export_program(f)(x);
-  CHECK(p.tokens() == 1 && same(p(x)[0], y));
-  CHECK(same(vv::program_from_text(vv::to_text(p))(x)[0], y));
-  CHECK(message_of<vv::value_error>([&] {
-          return vv::fuse(vv::make_fx(f)(x)), 0;
-        }).find("mpi_all_reduce: it does something outside of the program") != std::string::npos);
+  EXPECT(p.tokens() == 1 && same(p(x)[0], y));
+  EXPECT(same(vv::program_from_text(vv::to_text(p))(x)[0], y));
+  EXPECT(message_of<vv::value_error>([&] {
+           return vv::fuse(vv::make_fx(f)(x)), 0;
+         }).find("mpi_all_reduce: it does something outside of the program") != std::string::npos);
   MPI_Comm turned;
   MPI_Comm_split(MPI_COMM_WORLD, 0, -r, &turned);
   auto const q =
       vv::export_program([c = mpi::communicator(turned)](tensor const& v) { return mpi::broadcast(v, 0, c); })(x);
-  CHECK(same(q(x)[0], mine(n - 1, {2, 3})));
-  CHECK(message_of<vv::value_error>([&] { return vv::to_text(q); }).find("mpi_broadcast has an attribute that only") !=
-        std::string::npos);
+  EXPECT(same(q(x)[0], mine(n - 1, {2, 3})));
+  EXPECT(message_of<vv::value_error>([&] { return vv::to_text(q); }).find("mpi_broadcast has an attribute that only") !=
+         std::string::npos);
   MPI_Comm_free(&turned);
   // Loops and branches, whose gradients call again.
   auto const step = [](tensor const& c, tensor const& v) { return std::pair(c + vv::sum(mpi::all_reduce(v * v)), c); };
   auto const scanned = [&](tensor const& v) { return vv::scan(step, 0.0 * vv::sum(v), v).first; };
   tensor const t = vv::grad(scanned)(x);
-  CHECK(same(t, x * (2.0 * n)));
-  CHECK(same(vv::interpret(vv::make_fx(vv::grad(scanned))(x), vv::boxed_args(x))[0], t));
+  EXPECT(same(t, x * (2.0 * n)));
+  EXPECT(same(vv::interpret(vv::make_fx(vv::grad(scanned))(x), vv::boxed_args(x))[0], t));
   auto const branched = [](tensor const& v) {
     auto const on_true = [](tensor const& u) { return vv::sum(mpi::all_reduce(u * u)); };
     return vv::cond(vv::gt(vv::sum(mpi::all_reduce(v)), 0.0), on_true, [](tensor const& u) { return vv::sum(u); }, v);
   };
-  CHECK(same(vv::grad(branched)(x), x * (2.0 * n)));
-  CHECK(same(vv::interpret(vv::make_fx(vv::grad(branched))(x), vv::boxed_args(x))[0], x * (2.0 * n)));
-  CHECK(same(vv::vmap(vv::grad(branched))(vv::stack(std::tuple{x, x}))[1], x * (2.0 * n)));
+  EXPECT(same(vv::grad(branched)(x), x * (2.0 * n)));
+  EXPECT(same(vv::interpret(vv::make_fx(vv::grad(branched))(x), vv::boxed_args(x))[0], x * (2.0 * n)));
+  EXPECT(same(vv::vmap(vv::grad(branched))(vv::stack(std::tuple{x, x}))[1], x * (2.0 * n)));
 }
 
 void refusals() {
   tensor const x = vv::ones({2});
-  CHECK(message_of<vv::index_error>([&] { return mpi::broadcast(x, 7); }) ==
-        "varve: broadcast: index 7 is out of range for size " + std::to_string(mpi::world.size()));
-  CHECK(!message_of<vv::dtype_error>([&] { return mpi::all_reduce(x > 0.0); }).empty());
+  EXPECT(message_of<vv::index_error>([&] { return mpi::broadcast(x, 7); }) ==
+         "varve: broadcast: index 7 is out of range for size " + std::to_string(mpi::world.size()));
+  EXPECT(!message_of<vv::dtype_error>([&] { return mpi::all_reduce(x > 0.0); }).empty());
   // another number of elements on each rank: an error on all, no waiting
   auto const d = message_of<mpi::error>([&] { return mpi::all_reduce(vv::ones({2 + mpi::world.rank()})); });
-  CHECK(d.find("all ranks must make the same calls in the same order") != std::string::npos);
+  EXPECT(d.find("all ranks must make the same calls in the same order") != std::string::npos);
   auto const o = message_of<mpi::error>([&] { return mpi::world.rank() ? mpi::broadcast(x, 0) : mpi::all_reduce(x); });
-  CHECK(o.find("another rank calls something else") != std::string::npos);
+  EXPECT(o.find("another rank calls something else") != std::string::npos);
 }
 } // namespace
 
