@@ -12,10 +12,10 @@ using namespace random_programs;
 
 namespace {
 /// As many as take a few seconds.
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr int programs = 40;
 #elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 constexpr int programs = 40;
 #else
 constexpr int programs = 150;
