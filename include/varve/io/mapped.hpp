@@ -55,9 +55,11 @@ struct file_memory {
   /// Maps the file so that writes stay in this process. Returns false if it cannot be mapped.
   bool map([[maybe_unused]] std::string const& path) {
 #if __has_include(<sys/mman.h>)
-    int const file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); // does not wait for a pipe to be opened
-    if (file < 0) return false;
     struct ::stat about{};
+    // A pipe must not even be opened: whoever waits to write to it would write what nobody reads.
+    if (::stat(path.c_str(), &about) != 0 || !S_ISREG(about.st_mode)) return false;
+    int const file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (file < 0) return false;
     if (::fstat(file, &about) == 0 && S_ISREG(about.st_mode) && about.st_size > 0) {
       size = static_cast<std::size_t>(about.st_size);
       void* const p = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE, file, 0);
