@@ -314,6 +314,7 @@ TEST_CASE("threads: operators share long work, and their results are those of on
       {"sum of two axes", [&] { return vv::sum(b, vv::dims{0, 2}); }},
       {"integers", [&] { return vv::to(vv::sum(vv::to(x * 10.0, dtype::int32), 0), dtype::float32); }},
       {"matmul", [&] { return vv::matmul(x, vv::transpose(y)); }},
+      {"matmul of few rows", [&] { return vv::matmul(vv::slice(x, 0, 0, 50), vv::transpose(y)); }},
       {"matmul of transposed", [&] { return vv::matmul(vv::transpose(x), y); }},
       {"matmul in batches", [&] { return vv::matmul(b, c); }},
       {"matrix and vector", [&] { return vv::matmul(x, row); }},
@@ -321,6 +322,10 @@ TEST_CASE("threads: operators share long work, and their results are those of on
       {"softmax", [&] { return vv::softmax(x, 1); }},
       {"softmax of columns", [&] { return vv::softmax(x, 0); }},
       {"layer norm", [&] { return vv::layer_norm(x, vv::dims{1000}); }},
+      {"gradient of layer norm",
+       [&] {
+         return vv::grad([&](tensor const& v) { return vv::sum(vv::layer_norm(v, vv::dims{1000}, row) * y); })(x);
+       }},
       {"convolution", [&] { return vv::conv2d(image, kernels); }},
       {"sort", [&] { return vv::sort(vv::reshape(x, {tall * 1000})).first; }},
       {"places in order", [&] { return vv::to(vv::argsort(x, 0), dtype::float32); }},

@@ -18,8 +18,8 @@
 /// Work that threads share. The threads are OpenMP's if `VARVE_USE_OPENMP` is on, else those of a pool of the library
 /// if `VARVE_USE_THREADS` is on. Without either, programs contain none of this.
 ///
-/// Shared work is cut into parts by its sizes alone, so that results do not depend on the number of threads. Inside of
-/// a parallel region of the caller everything runs on the calling thread.
+/// Shared work whose results depend on its parts (sums) is cut by its sizes alone, so that results do not depend on the
+/// number of threads. Inside of a parallel region of the caller everything runs on the calling thread.
 namespace varve {
 
 /// Sets the number of threads that share long work, at least 1 (`torch.set_num_threads`). With OpenMP it applies to
@@ -118,6 +118,18 @@ VARVE_INLINE constexpr void share(index_t extent, index_t unit, index_t points, 
   if constexpr (threaded) {
     if (std::is_constant_evaluated()) return f(index_t{0}, extent);
     if (loop_parts const parts(extent, unit, points); parts.count > 1 && most_threads() > 1) [[unlikely]]
+      return for_each_part(parts.count, [&](int k) { f(parts.begin(k), parts.begin(k + 1)); });
+  }
+  f(index_t{0}, extent);
+}
+/// Like `share`, in at most as many parts as there are threads. For work of which each part repeats something. Only for
+/// work whose results do not depend on how it is cut into parts.
+template <class F>
+VARVE_INLINE void share_coarsely(index_t extent, index_t unit, index_t points, F const& f) {
+  if constexpr (threaded) {
+    loop_parts parts(extent, unit, points);
+    if (int const most = most_threads(); parts.count > most) parts.count = most;
+    if (parts.count > 1) [[unlikely]]
       return for_each_part(parts.count, [&](int k) { f(parts.begin(k), parts.begin(k + 1)); });
   }
   f(index_t{0}, extent);

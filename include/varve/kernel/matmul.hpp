@@ -299,8 +299,13 @@ void matmul(index_t m, index_t n, index_t k, matrix<T const> a, matrix<T const> 
       return kernel::matmul<T>(n, m, k, b.transposed(), a.transposed(), c.transposed(), accumulate);
     if (k == 1 && b.col == 1) return detail::multiply_outer<T>(m, n, a, b.data, c, accumulate);
     index_t const work = m * n * k / 8; // a multiplication costs less than an element of other loops
-    varve::fusion::share(m, detail::block_rows, work, [&](index_t from, index_t to) {
-      detail::multiply_blocked<T>(to - from, n, k, a.at(from, 0), b, c.at(from, 0), accumulate);
+    // Each part of the rows packs all of B, and each part of the columns all of A.
+    if (m >= n)
+      return varve::fusion::share_coarsely(m, detail::block_rows, work, [&](index_t from, index_t to) {
+        detail::multiply_blocked<T>(to - from, n, k, a.at(from, 0), b, c.at(from, 0), accumulate);
+      });
+    varve::fusion::share_coarsely(n, detail::block_cols<T>, work, [&](index_t from, index_t to) {
+      detail::multiply_blocked<T>(m, to - from, k, a, b.at(0, from), c.at(0, from), accumulate);
     });
   }
 }

@@ -52,8 +52,11 @@ struct whole_layer_norm {
     tensor y = tensor::empty(in.sizes(), in.dtype());
     on_floats(in.dtype(), [&]<class T>() {
       operands<T> const o([&](int k) -> tensor const& { return *x[k]; });
-      kernel::layer_norm_rows(numel(in.sizes()).bits / n, n, floats_of<T>(in), o.w, o.b, o.eps,
-                              static_cast<T*>(y.raw()));
+      T const* const from = floats_of<T>(in);
+      T* const to = static_cast<T*>(y.raw());
+      share_rows(n, in, [&](index_t first, index_t last) {
+        kernel::layer_norm_rows(last - first, n, from + first * n, o.w, o.b, o.eps, to + first * n);
+      });
     });
     return y;
   }
@@ -63,14 +66,18 @@ struct whole_layer_norm {
     tensor r = tensor::empty(i == 0 ? in.sizes() : x[2].sizes(), in.dtype());
     on_floats(in.dtype(), [&]<class T>() {
       T const eps = static_cast<T>(x[1].template item<double>());
-      index_t const rows = numel(in.sizes()).bits / n;
       T* const to = static_cast<T*>(r.raw());
       if (i != 0)
-        return kernel::layer_norm_backward_weight(rows, n, floats_of<T>(cotangent), floats_of<T>(in), eps, to);
+        return kernel::layer_norm_backward_weight(numel(in.sizes()).bits / n, n, floats_of<T>(cotangent),
+                                                  floats_of<T>(in), eps, to);
       tensor weight;
       if constexpr (Weight) weight = contiguous_or_copy(x[2]);
-      kernel::layer_norm_backward_rows(rows, n, floats_of<T>(cotangent), floats_of<T>(in),
-                                       Weight ? floats_of<T>(weight) : nullptr, eps, to);
+      T const *const slope = floats_of<T>(cotangent), *const from = floats_of<T>(in),
+                     *const w = Weight ? floats_of<T>(weight) : nullptr;
+      share_rows(n, in, [&](index_t first, index_t last) {
+        index_t const at = first * n;
+        kernel::layer_norm_backward_rows(last - first, n, slope + at, from + at, w, eps, to + at);
+      });
     });
     return r;
   }

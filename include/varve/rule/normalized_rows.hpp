@@ -39,6 +39,12 @@ inline index_t size_of_last(tensor const& x, dims const& axis) {
   return x.sizes()[rank - 1].bits;
 }
 inline tensor contiguous_or_copy(tensor const& x) { return x.is_contiguous() ? x : contiguous_copy(x); }
+/// Calls `f(first, last)` for rows of `n` elements of a tensor, in threads that share them if there are many.
+template <class F>
+void share_rows(index_t n, tensor const& x, F const& f) {
+  index_t const all = numel(x.sizes()).bits;
+  fusion::share(all / n, 1, all, f);
+}
 /// Returns the result that `Kernel::run<T>(rows, n, x..., result)` computes from tensors of one shape, which are copied
 /// unless they are contiguous.
 template <class Kernel, class... X>
@@ -49,7 +55,7 @@ tensor map_rows(index_t n, tensor const& x, X const&... more) {
     [&]<std::size_t... K>(std::index_sequence<K...>) {
       T const* const in[] = {floats_of<T>(all[K])...};
       T* const out = static_cast<T*>(r.raw());
-      fusion::share(numel(x.sizes()).bits / n, 1, numel(x.sizes()).bits, [&](index_t from, index_t to) {
+      share_rows(n, x, [&](index_t from, index_t to) {
         Kernel::template run<T>(to - from, n, (in[K] + from * n)..., out + from * n);
       });
     }(std::make_index_sequence<1 + sizeof...(X)>{});
