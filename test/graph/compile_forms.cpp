@@ -77,6 +77,14 @@ TEST_CASE("compile: takes the form that is fastest", "[graph][compile]") {
         return vv::grad([](tensor const& v) { return vv::sum(v) * vv::sum(v * v); })(a);
       },
       few, few);
+  check( // of slices and arithmetic
+      whole,
+      [](tensor const& a, tensor const& b) {
+        return vv::vmap(vv::jacrev([](tensor const& p, tensor const& q) {
+          return vv::stack(std::vector<tensor>{vv::sin(p[0] * q[1]) + p[2], p[3] * vv::exp(p[1]) * q[0]});
+        }))(a, b);
+      },
+      x, y);
   check(
       whole,
       [](tensor const& a, tensor const&) {

@@ -24,7 +24,8 @@ public:
   using nodes_of_level = dependent<std::vector<int>, G>;
   std::vector<nodes_of_level> at_level{}; // single and elementwise nodes of each level, in order
   list<char> read_outside{};              // by operators or other groups, or as a result
-  int singles = 0;
+  int singles = 0, elementwise = 0;
+  bool rearranges = true; // true if all single operators only move elements
   index_t largest = 0; // largest number of elements of a computed value
 
   explicit steps_of_graph(G const& graph_) : g(graph_), read_outside(graph_.nodes.size(), 0) {
@@ -41,6 +42,8 @@ public:
       at_level.resize(std::max<std::size_t>(at_level.size(), static_cast<std::size_t>(level[n]) + 1));
       at_level[static_cast<std::size_t>(level[n])].push_back(n);
       singles += is[n] == part::single;
+      elementwise += is[n] == part::elementwise;
+      rearranges = rearranges && (is[n] != part::single || only_moves(what[n]));
       largest = std::max<index_t>(largest, numel(g.nodes[n].out.sizes).number());
     }
     for (int k = 0; k < g.regions[0].result_count; ++k) read_outside[base(result(k))] = 1;
@@ -79,6 +82,10 @@ private:
       return part::given;
     if (k == operator_class::reshape || k == operator_class::expand) return part::free;
     return is_pointwise(k) || k == operator_class::convert ? part::elementwise : part::single;
+  }
+  static bool only_moves(operator_class k) {
+    return k == operator_class::slice || k == operator_class::slice_backward || k == operator_class::permute ||
+           k == operator_class::cat;
   }
   int least_level(part of, int operand) const {
     int const b = base(operand);

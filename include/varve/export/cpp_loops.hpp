@@ -21,7 +21,7 @@ public:
   VARVE_COLD static void write(writer& out, fusion::program const& p, fusion::body const& b) {
     loop_writer w{out, p, b};
     w.find_used();
-    w.level(0, false);
+    w.level(0);
   }
 
 private:
@@ -187,6 +187,19 @@ private:
   bool counts(fusion::sink const& s) const {
     return batches && b.vector >= s.level && fusion::counts(b, s, target_type(s));
   }
+  /// True if a sink has registers that live during loop `l`.
+  bool accumulates(fusion::sink const& s, int l) const { return s.kind != fusion::sink_kind::store && s.level == l; }
+  /// The number of registers that a reduction of the innermost loop alternates between, as `fuse` does.
+  int ways() const {
+    bool any = false;
+    for (int k = 0; k < b.sink_count; ++k) any = any || alternates(sink(k));
+    return any ? b.unroll : 1;
+  }
+  /// True if a reduction has one register for each of several vectors that take turns.
+  bool alternates(fusion::sink const& s) const {
+    return batches && b.unroll > 1 && b.vector == b.rank - 1 && s.kind != fusion::sink_kind::store && s.level >= 0 &&
+           s.level <= b.vector && !counts(s);
+  }
   /// Returns `r` combined with the value of a sink.
   std::string folded(fusion::sink const& s, std::string const& r) const {
     dtype const t = batches ? lane_type : target_type(s);
@@ -216,7 +229,7 @@ private:
   }
   void leave(int k) {
     fusion::sink const& s = sink(k);
-    std::string const acc = "r" + text(k);
+    std::string const acc = "r" + text(k) + (alternates(s) ? "[way]" : "");
     if (s.kind == fusion::sink_kind::store) {
       if (batches) store(s, value(s.a));
       else out.line(element(p.accesses[s.access]) + " = " + as(target_type(s), step_of(s.a).type, value(s.a)) + ";");
@@ -245,7 +258,12 @@ private:
   }
   void finish(int k) {
     fusion::sink const& s = sink(k);
-    std::string const acc = "r" + text(k), there = element(p.accesses[s.access]);
+    std::string acc = "r" + text(k);
+    std::string const there = element(p.accesses[s.access]);
+    if (alternates(s)) {
+      acc += "[0]";
+      for (int w = 1; w < b.unroll; ++w) acc = combined(fold(s), acc, "r" + text(k) + "[" + text(w) + "]", lane_type);
+    }
     if (counts(s)) {
       out.line(there + (s.accumulate ? " += " : " = ") + acc + ";");
     } else if (!batches) {
@@ -270,16 +288,33 @@ private:
           (sink(k).kind == fusion::sink_kind::store || sink(k).level != 0);
     return r;
   }
-  void level(int l, bool within) {
-    auto accumulates = [&](int k) { return sink(k).kind != fusion::sink_kind::store && sink(k).level == l; };
+  /// Writes the registers of a reduction.
+  void begin(int k) {
+    fusion::sink const& s = sink(k);
+    std::string const r = "r" + text(k);
+    if (counts(s)) return out.line("std::int64_t " + r + " = 0;");
+    if (!batches)
+      return out.line(std::string(type_text(target_type(s))) + " " + r + " = " + neutral(s, target_type(s)) + ";");
+    std::string const none = neutral(s, lane_type);
+    std::string const type = alternates(s) ? "kernel::registers<" + lane + ", " + text(b.unroll) + ">" : V;
+    out.line(type + " " + r + "(" + none + ");");
+  }
+  /// Writes the loop over vectors, loop `l`, and what is inside of it.
+  void vector_loop(int l, bool shared) {
+    std::string const i = "i" + text(l), n = text(b.extent[l]);
+    if (ways() > 1)
+      out.open("kernel::for_vectors_in_turn<" + lane + ", " + n + ", " + text(b.unroll) + ">(" +
+               (shared ? "from, to" : "0, " + n) + ", [&](index_t " + i +
+               ", auto live, auto way) __attribute__((always_inline)) {");
+    else
+      out.open("kernel::for_vectors<" + lane + ", " + n + ">(" + (shared ? "from, to, " : "") + "[&](index_t " + i +
+               ", auto live) {");
+    level(l + 1);
+    out.close("});");
+  }
+  void level(int l) {
     for (int k = 0; k < b.sink_count; ++k)
-      if (accumulates(k)) {
-        if (counts(sink(k))) out.line("std::int64_t r" + text(k) + " = 0;");
-        else if (batches) out.line(V + " r" + text(k) + "(" + neutral(sink(k), lane_type) + ");");
-        else
-          out.line(std::string(type_text(target_type(sink(k)))) + " r" + text(k) + " = " +
-                   neutral(sink(k), target_type(sink(k))) + ";");
-      }
+      if (accumulates(sink(k), l)) begin(k);
     if (l == b.rank - 1) steps(fixed, used_fixed, b.fixed_first);
     if (l == b.rank) {
       steps(now, used_now, b.step_first);
@@ -290,21 +325,17 @@ private:
         out.open("varve::fusion::share(" + text(b.extent[0]) + ", " + (b.vector == 0 ? "64" : "1") + ", " +
                  text(points()) + ", [&](index_t from, index_t to) {");
       std::string const i = "i" + text(l);
-      if (l == b.vector) {
-        out.open("kernel::for_vectors<" + lane + ", " + text(b.extent[l]) + ">(" + (shared ? "from, to, " : "") +
-                 "[&](index_t " + i + ", auto live) {");
-        level(l + 1, true);
-        out.close("});");
-      } else {
+      if (l == b.vector) vector_loop(l, shared);
+      else {
         out.open("for (index_t " + i + " = " + (shared ? "from" : "0") + "; " + i + " < " +
                  (shared ? "to" : text(b.extent[l])) + "; ++" + i + ") {");
-        level(l + 1, within);
+        level(l + 1);
         out.close();
       }
       if (shared) out.close("});");
     }
     for (int k = 0; k < b.sink_count; ++k)
-      if (accumulates(k)) finish(k);
+      if (accumulates(sink(k), l)) finish(k);
   }
 };
 

@@ -4,6 +4,9 @@
 #include <varve/kernel/convert_batch.hpp>
 #include <varve/kernel/simd.hpp>
 
+#include <type_traits>
+#include <utility>
+
 /// @file
 /// Loops over vectors in the style of hand-written code, used by the code that `emit_cpp` generates.
 namespace varve::kernel {
@@ -34,6 +37,32 @@ VARVE_INLINE void for_vectors(index_t from, index_t to, F const& f) {
   for (index_t i = from; i < end; i += L) f(i, all_lanes<T>);
   if constexpr (whole < N)
     if (to == N) f(whole, live_lanes<static_cast<int>(N - whole)>{});
+}
+
+/// The registers of a reduction whose vectors take turns.
+template <lane T, int N>
+struct registers {
+  batch<T> all[N];
+  VARVE_INLINE explicit registers(T start) {
+    for (batch<T>& r : all) r = batch<T>(start);
+  }
+  VARVE_INLINE batch<T>& operator[](int k) { return all[k]; }
+};
+/// Calls `f(i, live, way)` like `for_vectors`, for successive vectors with `way` = 0, 1, ..., `Ways` - 1 in turn, as a
+/// constant. A reduction with one register for each way need not wait for the vector before.
+template <lane T, index_t N, int Ways, class F>
+VARVE_INLINE void for_vectors_in_turn(index_t from, index_t to, F const& f) {
+  constexpr index_t L = lanes<T>, whole = N / L * L;
+  constexpr std::integral_constant<int, 0> first{};
+  index_t const end = to < whole ? to : whole;
+  index_t i = from;
+  for (; i + Ways * L <= end; i += Ways * L)
+    [&]<int... W>(std::integer_sequence<int, W...>) __attribute__((always_inline)) {
+      (f(i + W * L, all_lanes<T>, std::integral_constant<int, W>{}), ...);
+    }(std::make_integer_sequence<int, Ways>{});
+  for (; i < end; i += L) f(i, all_lanes<T>, first);
+  if constexpr (whole < N)
+    if (to == N) f(whole, live_lanes<static_cast<int>(N - whole)>{}, first);
 }
 
 /// Loads the live lanes from `p` on. The others are 0, and their memory is not accessed.
