@@ -3,6 +3,11 @@
 #include <varve/dispatch/promoted_fact.hpp>
 #include <varve/dispatch/tensor_dispatch.hpp>
 
+#include <array>
+#include <atomic>
+#include <memory>
+#include <utility>
+
 namespace varve {
 
 namespace detail {
@@ -117,6 +122,16 @@ VARVE_NOINLINE inline dtype type_of_halves(tensor const* const* x, int n) {
   }
   return is_compact(type) ? type : dtype::bool_;
 }
+/// Returns what was computed in float32 for operands of a smaller dtype.
+template <class T>
+T rounded_to(dtype type, T const& y) {
+  return y.dtype() == dtype::float32 ? dependent<to_t, T>{}(y, type) : y;
+}
+template <class A>
+tensor const* tensor_or_null(A const& a) {
+  if constexpr (is_dynamic_operand<A>) return &a;
+  else return nullptr;
+}
 template <class A>
 constexpr auto in_float(A const& a) {
   if constexpr (is_dynamic_operand<A>) {
@@ -124,21 +139,24 @@ constexpr auto in_float(A const& a) {
   }
   return a;
 }
+/// Puts the tensors among the arguments of a call into `x`, and returns their number.
+template <class... A>
+int tensors_among(tensor const** x, A const&... a) {
+  int n = 0;
+  auto const take = [&](tensor const* t) {
+    if (t) x[n++] = t;
+  };
+  (take(tensor_or_null(a)), ...);
+  return n;
+}
 /// Returns `f(a...)`. For float16 and bfloat16 it is computed in float32 and then rounded.
 template <class F, class... A>
 constexpr auto halves_in_float(F const& f, A const&... a) {
   using result = decltype(f(a...));
   if constexpr (std::is_same_v<result, tensor> && (is_dynamic_operand<A> || ...)) {
     tensor const* x[sizeof...(A)]{};
-    int n = 0;
-    auto const take = [&](auto const& v) {
-      if constexpr (is_dynamic_operand<std::remove_cvref_t<decltype(v)>>) x[n++] = &v;
-    };
-    (take(a), ...);
-    if (dtype const type = type_of_halves(x, n); type != dtype::bool_) [[unlikely]] {
-      result const y = f(in_float(a)...);
-      return y.dtype() == dtype::float32 ? dependent<to_t, result>{}(y, type) : y;
-    }
+    if (dtype const type = type_of_halves(x, tensors_among(x, a...)); type != dtype::bool_) [[unlikely]]
+      return rounded_to(type, f(in_float(a)...));
   }
   return f(a...);
 }
@@ -175,82 +193,100 @@ constexpr void needs_room(char const* op, X const& x, Y const& y) {
     if (is_complex(y.dtype()) && !is_complex(x.dtype()))
       refuse::dtype_does_not_fit(op, name(y.dtype()), name(x.dtype()));
 }
-/// Calls a composite that is made for real numbers on tensors.
+/// Calls the body of a composite on tensors: of complex ones by `varve/complex.hpp`, of float16 and bfloat16 in
+/// float32.
 template <class Tag, class... A>
-auto composed_of_real(A const&... a) {
+auto composed_on_tensors(A const&... a) {
+  using result = decltype(Tag::body(a...));
   tensor const* x[sizeof...(A)]{};
-  int n = 0;
-  auto const take = [&](auto const& v) {
-    if constexpr (is_dynamic_operand<std::remove_cvref_t<decltype(v)>>) x[n++] = &v;
-  };
-  (take(a), ...);
-  constexpr bool of_one = sizeof...(A) == 1 && std::is_same_v<decltype(Tag::body(a...)), tensor>;
-  tensor y = of_complex_operands(Tag::op_name, x, n, of_one ? complex_rule_of<Tag>() : complex_rule::refused);
-  if constexpr (of_one)
-    if (y.defined()) [[unlikely]]
-      return y;
-  return halves_in_float([](auto const&... v) { return Tag::body(v...); }, a...);
+  int const n = tensors_among(x, a...);
+  constexpr bool of_one = sizeof...(A) == 1 && std::is_same_v<result, tensor>;
+  if constexpr (!composite_takes_complex<Tag>) {
+    tensor y = of_complex_operands(Tag::op_name, x, n, of_one ? complex_rule_of<Tag>() : complex_rule::refused);
+    if constexpr (of_one)
+      if (y.defined()) [[unlikely]]
+        return y;
+  }
+  if constexpr (std::is_same_v<result, tensor>)
+    if (dtype const type = type_of_halves(x, n); type != dtype::bool_) [[unlikely]]
+      return rounded_to(type, Tag::body(in_float(a)...));
+  return Tag::body(a...);
 }
 /// Returns the result of a composite.
 template <class Tag, class... A>
 constexpr auto composed(A const&... a) {
-  constexpr bool of_tensors = (is_dynamic_operand<A> || ...);
   if constexpr (gives_view<Tag>) return Tag::body(a...);
   else if constexpr (keeps_elements<Tag>) return apart(Tag::body(a...), a...);
-  else if constexpr (of_tensors && !composite_takes_complex<Tag>) return composed_of_real<Tag>(a...);
-  else return halves_in_float([](auto const&... v) { return Tag::body(v...); }, a...);
+  else if constexpr ((is_dynamic_operand<A> || ...)) return composed_on_tensors<Tag>(a...);
+  else return Tag::body(a...);
 }
 /// A public call with all its arguments, presented as an operator. The modes that watch public calls process it as a
 /// whole; below them its body runs.
-template <class Tag, class... A>
 struct public_call : op_table {
-  std::tuple<A const&...> arguments;
-
-  template <std::size_t K>
-  using argument = std::tuple_element_t<K, std::tuple<A...>>;
-  explicit public_call(A const&... a)
-      : op_table{.name = Tag::op_name, .arity = (0 + ... + is_dynamic_operand<A>), .registered = &slot},
-        arguments(a...) {}
-
-  tensor run() {
-    boxed_args x;
-    attributes at;
-    auto const take = [&](auto const& v) {
-      if constexpr (is_dynamic_operand<std::remove_cvref_t<decltype(v)>>) x.push_back(v);
-      else if constexpr (requires { dims(to_dims(v)); } || std::is_integral_v<std::remove_cvref_t<decltype(v)>>) {
-        if (at.count < attributes::capacity) at.fact[at.count++] = to_dims(v);
-      }
-    };
-    std::apply([&](auto const&... v) { (take(v), ...); }, arguments);
-    return call_boxed({this, &at}, x);
-  }
+  using body_of_call = tensor (*)(public_call const&, boxed_args const&);
+  body_of_call body;
+  void const* const* arguments; // the addresses of all of them
+  public_call(char const* op, int operands, body_of_call body_, void const* const* arguments_)
+      : op_table{.name = op, .arity = operands, .registered = &slot}, body(body_), arguments(arguments_) {}
 
 private:
-  /// Runs the body. A mode may have replaced the operands; the other arguments stay as they were written.
-  static tensor body(void*, boxed_op const& op, dispatch_key_set, boxed_args const& x) {
-    auto const* self = static_cast<public_call const*>(op.table);
-    int k = 0;
-    return [&]<std::size_t... K>(std::index_sequence<K...>) {
-      auto const at = [&]<std::size_t I>(std::integral_constant<std::size_t, I>) -> decltype(auto) {
-        if constexpr (is_dynamic_operand<argument<I>>) return (x[k++]);
-        else return std::get<I>(self->arguments);
-      };
-      std::tuple<decltype(at(std::integral_constant<std::size_t, K>{}))...> const in{
-          at(std::integral_constant<std::size_t, K>{})...}; // braces, so that operands are taken in order
-      return static_cast<tensor>(composed<Tag>(std::get<K>(in)...));
-    }(std::index_sequence_for<A...>{});
+  static tensor run(void*, boxed_op const& op, dispatch_key_set, boxed_args const& x) {
+    auto const& self = *static_cast<public_call const*>(op.table);
+    return self.body(self, x);
   }
   static constexpr dispatch_table make_table() {
     dispatch_table t = unregistered;
-    for (auto& f : t.at) f = {&body};
+    for (auto& f : t.at) f = {&run};
     place(t, dispatch_key::pre_dispatch, unregistered.at[static_cast<int>(dispatch_key::pre_dispatch)]);
     place(t, dispatch_key::function_mode, unregistered.at[static_cast<int>(dispatch_key::function_mode)]);
     t.stops = dispatch_key_set::full();
     return t;
   }
-  static constexpr dispatch_table kernels = make_table();
-  static inline constinit std::atomic<dispatch_table const*> slot{&kernels};
+  static dispatch_table const kernels;
+  static std::atomic<dispatch_table const*> slot;
 };
+inline constexpr dispatch_table public_call::kernels = make_table();
+inline constinit std::atomic<dispatch_table const*> public_call::slot{&kernels};
+
+template <class V>
+void add_argument(boxed_args& x, attributes& at, V const& v) {
+  if constexpr (is_dynamic_operand<V>) x.push_back(v);
+  else if constexpr (requires { dims(to_dims(v)); } || std::is_integral_v<V>) {
+    if (at.count < attributes::capacity) at.fact[at.count++] = to_dims(v);
+  }
+}
+/// The number of operands among the first arguments, by argument.
+template <bool... Operand>
+inline constexpr auto operands_before = [] {
+  std::array<int, sizeof...(Operand)> r{};
+  bool const is[] = {Operand...};
+  for (std::size_t k = 1; k < r.size(); ++k) r[k] = r[k - 1] + is[k - 1];
+  return r;
+}();
+/// Returns an argument of a call, or the operand that a mode has put in its place.
+template <class A>
+auto const& argument_of(public_call const& c, std::size_t k, boxed_args const& x, int operand) {
+  if constexpr (is_dynamic_operand<A>) return x[operand];
+  else return *static_cast<A const*>(c.arguments[k]);
+}
+template <class Tag, class... A>
+tensor run_composite(public_call const& c, boxed_args const& x) {
+  constexpr auto before = operands_before<is_dynamic_operand<A>...>;
+  return [&]<std::size_t... K>(std::index_sequence<K...>) {
+    return static_cast<tensor>(composed<Tag>(detail::argument_of<A>(c, K, x, before[K])...));
+  }(std::index_sequence_for<A...>{});
+}
+/// Makes a call of a composite for the modes that watch public calls. They may replace its operands; the other
+/// arguments stay as they were written.
+template <class Tag, class... A>
+tensor call_watched_composite(A const&... a) {
+  void const* const all[] = {std::addressof(a)...};
+  public_call const c(Tag::op_name, (0 + ... + is_dynamic_operand<A>), &run_composite<Tag, A...>, all);
+  boxed_args x;
+  attributes at;
+  (add_argument(x, at, a), ...);
+  return call_boxed({&c, &at}, x);
+}
 } // namespace detail
 
 namespace detail {
@@ -273,7 +309,7 @@ struct composite_operator {
     } else {
       if constexpr ((detail::is_dynamic_operand<A> || ...))
         if (detail::public_calls_are_watched()) [[unlikely]]
-          return static_cast<decltype(Tag::body(a...))>(detail::public_call<Tag, A...>(a...).run());
+          return static_cast<decltype(Tag::body(a...))>(detail::call_watched_composite<Tag>(a...));
       if constexpr (detail::meets_trace<A...>) return Tag::body(detail::beside_trace(a, a...)...);
       else return detail::composed<Tag>(a...);
     }
