@@ -21,6 +21,20 @@ template <class T>
 struct tree_members {};
 
 namespace detail {
+/// Returns the elements of all tuples in one. (`std::tuple_cat` costs a compiler several times as much.)
+constexpr std::tuple<> joined() { return {}; }
+template <class... A>
+constexpr std::tuple<A...> joined(std::tuple<A...> const& x) {
+  return x;
+}
+template <class... A, class... B, class... More>
+constexpr auto joined(std::tuple<A...> const& x, std::tuple<B...> const& y, More const&... more) {
+  auto const both = [&]<std::size_t... I, std::size_t... J>(std::index_sequence<I...>, std::index_sequence<J...>) {
+    return std::tuple<A..., B...>(std::get<I>(x)..., std::get<J>(y)...);
+  };
+  if constexpr (sizeof...(More) == 0) return both(std::index_sequence_for<A...>{}, std::index_sequence_for<B...>{});
+  else return detail::joined(both(std::index_sequence_for<A...>{}, std::index_sequence_for<B...>{}), more...);
+}
 template <class T>
 inline constexpr bool is_vector = false;
 template <class T, class A>
@@ -300,6 +314,38 @@ consteval bool fits_tree() {
 }
 } // namespace detail
 
+template <class F, class T, class... R>
+constexpr auto tree_map(F const& f, T const& t, R const&... r);
+
+namespace detail {
+/// True if a node has no nodes as elements. (Most have none, and are taken apart and put together in one step.)
+template <class T>
+inline constexpr bool has_leaves_alone = false;
+template <class... E>
+inline constexpr bool has_leaves_alone<std::tuple<E...>> = !(is_tree_node<std::remove_cvref_t<E>> || ...);
+template <class E, std::size_t N>
+inline constexpr bool has_leaves_alone<std::array<E, N>> = !is_tree_node<E>;
+template <class T>
+inline constexpr bool is_tuple = false;
+template <class... E>
+inline constexpr bool is_tuple<std::tuple<E...>> = true;
+template <std::size_t K, class F, class... T>
+constexpr auto map_element(F const& f, T const&... t) {
+  if constexpr ((has_leaves_alone<T> && ...)) return f(std::get<K>(t)...);
+  else return tree_map(f, std::get<K>(t)...);
+}
+template <class F, std::size_t... K, class T, class... R>
+constexpr auto map_elements(F const& f, std::index_sequence<K...>, T const& t, R const&... r) {
+  using results = std::tuple<decltype(detail::map_element<K>(f, t, r...))...>;
+  if constexpr (is_tuple<T>) {
+    return results{detail::map_element<K>(f, t, r...)...}; // braces, so that leaves are visited in order
+  } else {
+    results const leaves{detail::map_element<K>(f, t, r...)...};
+    return detail::remake(std::type_identity<T>{}, std::get<K>(leaves)...);
+  }
+}
+} // namespace detail
+
 /// Applies `f` to every leaf in order, together with the leaves at the same places of further trees of the same
 /// structure. Returns the tree of the results. Arrays stay arrays if all results have one type. Trees of different
 /// structure are refused, at compile time or with `shape_error`.
@@ -329,36 +375,34 @@ constexpr auto tree_map(F const& f, T const& t, R const&... r) {
     auto const leaves = tree_map(f, detail::members_of(t), detail::members_of(r)...);
     return std::apply([](auto const&... m) { return detail::remade<T>(m...); }, leaves);
   } else if constexpr (is_tree_node<T>) {
-    return [&]<std::size_t... K>(std::index_sequence<K...>) {
-      auto at = [&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
-        return tree_map(f, std::get<I>(t), std::get<I>(r)...);
-      };
-      [[maybe_unused]] std::tuple<decltype(at(std::integral_constant<std::size_t, K>{}))...> const leaves{
-          at(std::integral_constant<std::size_t, K>{})...}; // braces, so that leaves are visited in order
-      return detail::remake(std::type_identity<T>{}, std::get<K>(leaves)...);
-    }(std::make_index_sequence<std::tuple_size_v<T>>{});
+    return detail::map_elements(f, std::make_index_sequence<std::tuple_size_v<T>>{}, t, r...);
   } else {
     return f(t, r...);
   }
 }
 
 namespace detail {
-/// Returns `f` called with the elements of a tuple. Unlike `std::apply` it adds few layers to a compiler's message.
-template <class F, class T, std::size_t... K>
-constexpr auto call_with(F const& f, T const& t, std::index_sequence<K...>) {
-  if constexpr (!requires { f(std::get<K>(t)...); }) {
+/// Returns `f(x...)`. Refuses values that `f` cannot be called with.
+template <class F, class... X>
+constexpr auto called(F const& f, X&... x) {
+  if constexpr (!requires { f(x...); }) {
     static_assert(never<F>,
                   "varve: the function cannot be called with these values: the parameters of the function "
                   "must be auto (auto const&), not double, not array<double, 3>, no struct that is not const, "
                   "and as many as arguments were given");
     return 0;
   } else {
-    using Y = decltype(f(std::get<K>(t)...));
+    using Y = decltype(f(x...));
     // Parts of a value, such as `x.at(t)`, are returned as values.
     if constexpr (requires { typename std::remove_cvref_t<Y>::as_result; })
-      return typename std::remove_cvref_t<Y>::as_result(f(std::get<K>(t)...));
-    else return f(std::get<K>(t)...);
+      return typename std::remove_cvref_t<Y>::as_result(f(x...));
+    else return f(x...);
   }
+}
+/// Returns `f` called with the elements of a tuple. Unlike `std::apply` it adds few layers to a compiler's message.
+template <class F, class T, std::size_t... K>
+constexpr auto call_with(F const& f, T const& t, std::index_sequence<K...>) {
+  return detail::called(f, std::get<K>(t)...);
 }
 template <class F, class T>
 constexpr auto call_with(F const& f, T const& t) {
@@ -384,14 +428,27 @@ constexpr void tree_for_each(F const& f, T const& t) {
   }
 }
 
+template <class T>
+constexpr auto tree_leaves(T const& t);
+
+namespace detail {
+template <class... M>
+constexpr auto leaves_of(M const&... m) {
+  if constexpr (!(is_tree_node<M> || ...)) return std::tuple<M const&...>(m...);
+  else return detail::joined(tree_leaves(m)...);
+}
+} // namespace detail
+
 /// Returns references to all leaves in one flat tuple. A `std::vector`, map or optional contributes none.
 template <class T>
 constexpr auto tree_leaves(T const& t) {
   if constexpr (detail::is_run_time_node<T>) return std::tuple<>(); // its number of leaves is known only at run time
   else if constexpr (is_tree_node<T> && !detail::tuple_node<T>)
-    return detail::with_members(t, [](auto const&... m) { return std::tuple_cat(tree_leaves(m)...); });
+    return detail::with_members(t, [](auto const&... m) { return detail::leaves_of(m...); });
   else if constexpr (is_tree_node<T>)
-    return std::apply([](auto const&... e) { return std::tuple_cat(tree_leaves(e)...); }, t);
+    return [&]<std::size_t... K>(std::index_sequence<K...>) {
+      return detail::leaves_of(std::get<K>(t)...);
+    }(std::make_index_sequence<std::tuple_size_v<T>>{});
   else return std::tuple<T const&>(t);
 }
 
@@ -406,6 +463,15 @@ consteval std::size_t leaf_count() {
     }(std::make_index_sequence<std::tuple_size_v<elements_of<T>>>{});
   else return 1;
 }
+/// The positions of the first leaf of each element of a node, if its own first leaf is at `First`.
+template <class E, std::size_t First, std::size_t... K>
+consteval auto first_leaves(std::index_sequence<K...>) {
+  struct {
+    std::size_t at[sizeof...(K) + 1];
+  } r{{First, leaf_count<std::tuple_element_t<K, E>>()...}};
+  for (std::size_t k = 1; k <= sizeof...(K); ++k) r.at[k] += r.at[k - 1];
+  return r;
+}
 } // namespace detail
 
 /// Returns the tree of structure `T` whose leaves are the elements of a flat tuple from `First` on: the inverse of
@@ -415,18 +481,11 @@ constexpr auto tree_unflatten(L const& leaves) {
   if constexpr (is_tree_node<T>) {
     using E = detail::elements_of<T>;
     return [&]<std::size_t... K>(std::index_sequence<K...>) {
-      constexpr auto before = []<std::size_t I>(std::integral_constant<std::size_t, I>) {
-        return []<std::size_t... J>(std::index_sequence<J...>) {
-          return (detail::leaf_count<std::tuple_element_t<J, E>>() + ... + First);
-        }(std::make_index_sequence<I>{});
-      };
+      constexpr auto first = detail::first_leaves<E, First>(std::index_sequence<K...>{});
       if constexpr (detail::tuple_node<T>)
-        return detail::remake(
-            std::type_identity<T>{},
-            tree_unflatten<std::tuple_element_t<K, E>, before(std::integral_constant<std::size_t, K>{})>(leaves)...);
-      else
-        return detail::remade<T>(
-            tree_unflatten<std::tuple_element_t<K, E>, before(std::integral_constant<std::size_t, K>{})>(leaves)...);
+        return detail::remake(std::type_identity<T>{},
+                              tree_unflatten<std::tuple_element_t<K, E>, first.at[K]>(leaves)...);
+      else return detail::remade<T>(tree_unflatten<std::tuple_element_t<K, E>, first.at[K]>(leaves)...);
     }(std::make_index_sequence<std::tuple_size_v<E>>{});
   } else {
     return std::get<First>(leaves);

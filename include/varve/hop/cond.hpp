@@ -74,7 +74,7 @@ struct cond_call {
   }
   template <class A, class... X>
   static constexpr auto spread(A const& f, std::tuple<X...> const& x) {
-    return std::apply(f, x);
+    return detail::call_with(f, x);
   }
   /// Combines the tree of primals and the tree of tangents of the results into one tree, closed as pairs.
   template <class Y, class A>
@@ -158,7 +158,7 @@ namespace detail {
 /// Returns the operands followed by the captures of both closures.
 template <class T, class F, class... X>
 constexpr auto with_captures_of(T const& t, F const& f, X const&... x) {
-  return std::tuple_cat(std::tuple<X...>(x...), captures_of(t), captures_of(f));
+  return detail::joined(std::tuple<X...>(x...), captures_of(t), captures_of(f));
 }
 template <class T, class F, class... X>
 constexpr auto branch(bool p, T const& t, F const& f, X const&... x) {
@@ -238,7 +238,7 @@ constexpr auto cond_with_captures(P const& pred, T const& true_fn, F const& fals
         [&](auto const&... c) {
           return cond_call<std::remove_const_t<decltype(a)>, std::remove_const_t<decltype(b)>>{a, b}(pred, x..., c...);
         },
-        tree_leaves(std::tuple_cat(captured_values(true_fn), captured_values(false_fn))));
+        tree_leaves(detail::joined(captured_values(true_fn), captured_values(false_fn))));
   }
 }
 /// Runs `cond` by the boxed operator. Defined in boxed_cond.hpp.

@@ -37,7 +37,7 @@ struct dual_fn {
     return [&]<std::size_t... K>(std::index_sequence<K...>) {
       constexpr std::size_t n = sizeof...(K);
       auto const y = f(in.close_dual(in, nth<K>(x...), nth<K + n>(x...))...);
-      return std::tuple_cat(as_tuple(tree_map([&](auto const& v) { return in.open_dual(v).primal; }, y)),
+      return detail::joined(as_tuple(tree_map([&](auto const& v) { return in.open_dual(v).primal; }, y)),
                             as_tuple(tree_map([&](auto const& v) { return full_tangent(in.open_dual(v)); }, y)));
     }(std::make_index_sequence<sizeof...(X) / 2>{});
   }

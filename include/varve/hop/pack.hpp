@@ -96,10 +96,6 @@ inline boxed_args part(boxed_args const& x, int from, int to) {
   return r;
 }
 
-template <class... A, class... P>
-constexpr auto joined(std::tuple<A...> const& x, P const&... y) {
-  return std::tuple_cat(x, y...);
-}
 template <class... P>
   requires(std::is_same_v<P, boxed_args> && ...)
 boxed_args joined(boxed_args x, P const&... y) {

@@ -30,7 +30,7 @@ inline tensors tail_of(tensors const& t) { return tensors(t.begin() + 1, t.end()
 
 template <class V, class... R>
 constexpr std::tuple<V, R...> with_first(V const& v, std::tuple<R...> const& t) {
-  return std::tuple_cat(std::tuple<V>(v), t);
+  return varve::detail::joined(std::tuple<V>(v), t);
 }
 inline tensors with_first(tensor const& v, tensors const& t) {
   tensors r{v};
@@ -60,7 +60,7 @@ struct floating_data {
       else return std::tuple<>();
     };
     return [&]<std::size_t... K>(std::index_sequence<K...>) {
-      return std::tuple_cat(one(std::integral_constant<std::size_t, K>{})...);
+      return varve::detail::joined(one(std::integral_constant<std::size_t, K>{})...);
     }(std::index_sequence_for<T...>{});
   }
   /// Returns all data, with the chosen ones replaced, and the others by `none` if `Alone`.

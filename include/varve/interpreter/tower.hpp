@@ -51,7 +51,7 @@ constexpr auto interpreter_at(X const& x, R const&... r) {
 template <int Limit, class... X>
 constexpr auto tower_of(X const&... x) {
   return [&]<int... L>(std::integer_sequence<int, L...>) {
-    return std::tuple_cat(detail::interpreter_at<L + 1>(x...)...);
+    return detail::joined(detail::interpreter_at<L + 1>(x...)...);
   }(std::make_integer_sequence<int, Limit - 1>{});
 }
 

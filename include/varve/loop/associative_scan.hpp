@@ -239,7 +239,7 @@ constexpr auto associative_scan(F const& combine, Xs const& xs) {
   } else {
     auto const values = tree_map([](auto const& v) { return detail::plain(v); }, xs);
     auto const captured = detail::captures_of(combine);
-    auto const all = std::tuple_cat(tree_leaves(values), tree_leaves(captured));
+    auto const all = detail::joined(tree_leaves(values), tree_leaves(captured));
     auto const lift = detail::lift_of(all);
     return run(tree_map(lift, values), lift);
   }

@@ -47,7 +47,7 @@ template <class F, class Xs, class... A>
 constexpr auto map(F const& f, Xs const& xs, A const&... args) {
   auto const& bare = detail::without_captures(f);
   using step = detail::map_step<std::remove_cvref_t<decltype(bare)>>;
-  auto const rows = detail::capturing(step{bare}, std::tuple_cat(std::tuple<A...>(args...), detail::captures_of(f)));
+  auto const rows = detail::capturing(step{bare}, detail::joined(std::tuple<A...>(args...), detail::captures_of(f)));
   if constexpr (detail::tree_is_dynamic<Xs>() ||
                 detail::tree_is_dynamic<std::remove_cvref_t<decltype(rows.captures)>>())
     return detail::scan_on_tensors<0>(rows, std::tuple<>{}, xs, false).second;

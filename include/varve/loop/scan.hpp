@@ -143,7 +143,7 @@ constexpr auto scan_of_values(F const& f, Init const& init, Xs const& xs, bool r
   using X = count_t<static_cast<int>(std::tuple_size_v<decltype(front)>)>;
   static_assert(C::value > 0 || std::is_same_v<Init, std::tuple<>>,
                 "varve: scan: init holds no value; a step must carry one at least");
-  using structure = decltype(step{bare}.call(std::tuple_cat(std::declval<tree_alike<false, decltype(carried)>>(),
+  using structure = decltype(step{bare}.call(detail::joined(std::declval<tree_alike<false, decltype(carried)>>(),
                                                             std::declval<tree_alike<true, decltype(front)>>(),
                                                             std::declval<tree_alike<false, decltype(captured)>>())));
   static_assert(gives_pair<structure>,

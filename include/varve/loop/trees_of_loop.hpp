@@ -99,7 +99,7 @@ template <class Y>
 constexpr auto leaves_of_outputs(Y const& y) {
   if constexpr (is_none<Y>) return std::tuple<>{};
   else if constexpr (tuple_node<Y>)
-    return call_with([](auto const&... e) { return std::tuple_cat(leaves_of_outputs(e)...); }, y);
+    return call_with([](auto const&... e) { return detail::joined(leaves_of_outputs(e)...); }, y);
   else return tree_leaves(y);
 }
 template <class Y>
@@ -136,7 +136,7 @@ struct flat_step {
   template <class... V>
   constexpr auto operator()(V const&... v) const {
     auto const y = call(std::tie(v...));
-    return copied(std::tuple_cat(tree_leaves(y.first), leaves_of_outputs(y.second)));
+    return copied(detail::joined(tree_leaves(y.first), leaves_of_outputs(y.second)));
   }
   template <class L>
   constexpr auto call(L const& leaves) const {

@@ -55,10 +55,6 @@ struct rules<while_loop_t> : rules<scan_t> {
 };
 
 namespace detail {
-template <class T>
-inline constexpr bool is_tuple = false;
-template <class... T>
-inline constexpr bool is_tuple<std::tuple<T...>> = true;
 /// One of the two functions of `while_loop`, on flat values. After the carried values both functions receive
 /// (additional..., captures of the condition..., captures of the body...). This function passes on the first
 /// `Additional` of these, and `Own` from `From` on.
@@ -124,11 +120,11 @@ constexpr auto while_loop(W const& cond_fn, B const& body_fn, Carried const& car
                 "varve: while_loop: the bound on the steps is a number from 1 on; without one it is not given");
   using W_captures = std::remove_cvref_t<decltype(detail::captures_of(cond_fn))>;
   using B_captures = std::remove_cvref_t<decltype(detail::captures_of(body_fn))>;
-  using behind = decltype(std::tuple_cat(std::tuple<A...>(additional...), detail::captures_of(cond_fn),
+  using behind = decltype(detail::joined(std::tuple<A...>(additional...), detail::captures_of(cond_fn),
                                          detail::captures_of(body_fn)));
   constexpr std::size_t a = sizeof...(A), w = std::tuple_size_v<W_captures>, b = std::tuple_size_v<B_captures>;
   behind const more =
-      std::tuple_cat(std::tuple<A...>(additional...), detail::captures_of(cond_fn), detail::captures_of(body_fn));
+      detail::joined(std::tuple<A...>(additional...), detail::captures_of(cond_fn), detail::captures_of(body_fn));
   auto const condition = detail::loop_function<a, a, w, Carried, behind>(detail::without_captures(cond_fn));
   auto const body = detail::loop_function<a, a + w, b, Carried, behind>(detail::without_captures(body_fn));
   if constexpr (detail::tree_is_dynamic<Carried>() || detail::tree_is_dynamic<behind>()) {

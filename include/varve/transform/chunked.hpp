@@ -77,7 +77,7 @@ struct chunked_vmap_function<F, in_dims_t<In...>, out_dims_t<Out...>, R> {
 private:
   template <std::size_t... K, class... X>
   auto call(std::index_sequence<K...>, X const&... x) const {
-    auto const sizes = std::tuple_cat(detail::mapped_sizes<detail::dim_at<K, In...>()>(x)...);
+    auto const sizes = detail::joined(detail::mapped_sizes<detail::dim_at<K, In...>()>(x)...);
     index_t const n = to_dims(detail::common_size(sizes))[0];
     auto const run = [&](index_t from, index_t to) {
       return f(detail::part_of<detail::dim_at<K, In...>()>(x, from, to)...);

@@ -78,8 +78,8 @@ inline constexpr int next_level = 1 + leaf_level<std::tuple<decltype(captures_of
 
 template <int Level, class F, class... X>
 constexpr auto leaves_tower(F const& f, X const&... x) {
-  return std::apply([](auto const&... v) { return tower_of<Level>(v...); },
-                    tree_leaves(std::tuple_cat(captures_of(f), std::tuple<X const&...>(x...))));
+  return detail::call_with([](auto const&... v) { return tower_of<Level>(v...); },
+                           tree_leaves(detail::joined(captures_of(f), std::tuple<X const&...>(x...))));
 }
 } // namespace detail
 

@@ -32,8 +32,8 @@ constexpr auto first_traced(V const& v, R const&... r) {
 template <class F, class... X>
 constexpr auto traced_among([[maybe_unused]] F const& f, [[maybe_unused]] X const&... x) {
   if constexpr (any_traced<decltype(captures_of(f)), X...>())
-    return std::apply([](auto const&... v) { return first_traced(v...); },
-                      tree_leaves(std::tuple_cat(captures_of(f), std::tuple<X const&...>(x...))));
+    return detail::call_with([](auto const&... v) { return first_traced(v...); },
+                             tree_leaves(detail::joined(captures_of(f), std::tuple<X const&...>(x...))));
   else return none;
 }
 template <class V, int N>
@@ -181,7 +181,7 @@ public:
       else r.set(k, false);
       ++k;
     };
-    std::apply([&](auto const&... v) { (leaf(v), ...); }, tree_leaves(t));
+    detail::call_with([&](auto const&... v) { (leaf(v), ...); }, tree_leaves(t));
     return r;
   }
 

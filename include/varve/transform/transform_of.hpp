@@ -38,7 +38,7 @@ struct own_static_call {
   }
   template <class F>
   constexpr auto on(F const& f) const {
-    return std::apply([&](auto const&... o) { return op(f(o)...); }, x);
+    return detail::call_with([&](auto const&... o) { return op(f(o)...); }, x);
   }
   template <std::size_t I>
   constexpr auto const& operand() const {

@@ -71,7 +71,7 @@ constexpr auto mapped_sizes(T const& t) {
   } else if constexpr (is_tree_node<T> && !tuple_node<T>) {
     return mapped_sizes<D>(members_of(t));
   } else if constexpr (is_tree_node<T>) {
-    return std::apply([](auto const&... e) { return std::tuple_cat(mapped_sizes<D>(e)...); }, t);
+    return detail::call_with([](auto const&... e) { return detail::joined(mapped_sizes<D>(e)...); }, t);
   } else {
     static_assert(value<T>, "varve: vmap: an argument that is not a value cannot be mapped; give it in_dims none");
     auto size = [](dims const& s, dims const& a) {
@@ -101,7 +101,7 @@ constexpr auto common_size(std::tuple<N, M...> const& sizes) {
     return N{};
   } else {
     dims const n = to_dims(std::get<0>(sizes));
-    std::apply(
+    detail::call_with(
         [&](auto const&... s) { ((to_dims(s) == n ? void() : refuse::mapped_sizes_differ(n, to_dims(s))), ...); },
         sizes);
     return n;
@@ -233,7 +233,7 @@ private:
   }
   template <std::size_t... K, class... X>
   constexpr auto call(std::index_sequence<K...>, X const&... x) const {
-    auto sizes = std::tuple_cat(detail::mapped_sizes<detail::dim_at<K, In...>()>(x)...);
+    auto sizes = detail::joined(detail::mapped_sizes<detail::dim_at<K, In...>()>(x)...);
     using S = decltype(sizes);
     static_assert(std::tuple_size_v<S> != 0, "varve: vmap: at least one argument must be mapped");
     static_assert(std::tuple_size_v<S> == 0 || detail::sizes_agree<S>,

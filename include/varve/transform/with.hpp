@@ -38,7 +38,7 @@ inline constexpr bool is_scope<scope<I...>> = true;
 /// Returns the scope as it is inside one more mode.
 template <class In, class... I>
 constexpr auto within(scope<I...> const& s, In const& in) {
-  return scope<I..., In>{std::tuple_cat(s.stack, std::make_tuple(in))};
+  return scope<I..., In>{detail::joined(s.stack, std::make_tuple(in))};
 }
 } // namespace detail
 
