@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSL-1.0
 # A unit that must not compile:
-#   cmake -DFILE=<unit> -DCOMPILER=<name> [-DPRECOMPILED=<header>] -DMAX=<lines> -P check.cmake -- <compiler> <flags>...
-# The unit must compile as it is (the control), and must not with -DFAIL. Each line `// expect: <regex>` must match the
+#   cmake -DFILE=<unit> -DCOMPILER=<name> [-DPRECOMPILED=<header>] -DCONTROL=ON|OFF -DMAX=<lines> -P check.cmake --
+#     <compiler> <flags>...
+# The unit must compile as it is (the control, if ON), and must not with -DFAIL. Each line `// expect: <regex>` must match the
 # message; `// expect(gcc): ` and `// expect(clang): ` are for one compiler. The message may not be longer than MAX
 # lines; quoted source, and how the headers include each other, aside. A precompiled header saves most of the time: a
 # message that is found wanting with it is judged without it.
@@ -60,9 +61,11 @@ function(wanting result message)
   endif()
 endfunction()
 
-execute_process(COMMAND ${compile} ${first} RESULT_VARIABLE failed ERROR_VARIABLE message)
-if(failed)
-  fail("the control does not compile")
+if(CONTROL)
+  execute_process(COMMAND ${compile} ${first} RESULT_VARIABLE failed ERROR_VARIABLE message)
+  if(failed)
+    fail("the control does not compile")
+  endif()
 endif()
 execute_process(COMMAND ${compile} ${first} -DFAIL RESULT_VARIABLE failed ERROR_VARIABLE message)
 wanting(lacks "${message}")
