@@ -4176,8 +4176,8 @@ private:
 /// Work that threads share. The threads are OpenMP's if `VARVE_USE_OPENMP` is on, else those of a pool of the library
 /// if `VARVE_USE_THREADS` is on. Without either, programs contain none of this.
 ///
-/// Shared work is cut into parts by its sizes alone, so that results do not depend on the number of threads. Inside of
-/// a parallel region of the caller everything runs on the calling thread.
+/// Shared work whose results depend on its parts (sums) is cut by its sizes alone, so that results do not depend on the
+/// number of threads. Inside of a parallel region of the caller everything runs on the calling thread.
 namespace varve {
 
 /// Sets the number of threads that share long work, at least 1 (`torch.set_num_threads`). With OpenMP it applies to
@@ -4276,6 +4276,18 @@ VARVE_INLINE constexpr void share(index_t extent, index_t unit, index_t points, 
   if constexpr (threaded) {
     if (std::is_constant_evaluated()) return f(index_t{0}, extent);
     if (loop_parts const parts(extent, unit, points); parts.count > 1 && most_threads() > 1) [[unlikely]]
+      return for_each_part(parts.count, [&](int k) { f(parts.begin(k), parts.begin(k + 1)); });
+  }
+  f(index_t{0}, extent);
+}
+/// Like `share`, in at most as many parts as there are threads. For work of which each part repeats something. Only for
+/// work whose results do not depend on how it is cut into parts.
+template <class F>
+VARVE_INLINE void share_coarsely(index_t extent, index_t unit, index_t points, F const& f) {
+  if constexpr (threaded) {
+    loop_parts parts(extent, unit, points);
+    if (int const most = most_threads(); parts.count > most) parts.count = most;
+    if (parts.count > 1) [[unlikely]]
       return for_each_part(parts.count, [&](int k) { f(parts.begin(k), parts.begin(k + 1)); });
   }
   f(index_t{0}, extent);
@@ -13155,6 +13167,16 @@ VARVE_NOINLINE inline dtype type_of_halves(tensor const* const* x, int n) {
   }
   return is_compact(type) ? type : dtype::bool_;
 }
+/// Returns what was computed in float32 for operands of a smaller dtype.
+template <class T>
+T rounded_to(dtype type, T const& y) {
+  return y.dtype() == dtype::float32 ? dependent<to_t, T>{}(y, type) : y;
+}
+template <class A>
+tensor const* tensor_or_null(A const& a) {
+  if constexpr (is_dynamic_operand<A>) return &a;
+  else return nullptr;
+}
 template <class A>
 constexpr auto in_float(A const& a) {
   if constexpr (is_dynamic_operand<A>) {
@@ -13162,21 +13184,24 @@ constexpr auto in_float(A const& a) {
   }
   return a;
 }
+/// Puts the tensors among the arguments of a call into `x`, and returns their number.
+template <class... A>
+int tensors_among(tensor const** x, A const&... a) {
+  int n = 0;
+  auto const take = [&](tensor const* t) {
+    if (t) x[n++] = t;
+  };
+  (take(tensor_or_null(a)), ...);
+  return n;
+}
 /// Returns `f(a...)`. For float16 and bfloat16 it is computed in float32 and then rounded.
 template <class F, class... A>
 constexpr auto halves_in_float(F const& f, A const&... a) {
   using result = decltype(f(a...));
   if constexpr (std::is_same_v<result, tensor> && (is_dynamic_operand<A> || ...)) {
     tensor const* x[sizeof...(A)]{};
-    int n = 0;
-    auto const take = [&](auto const& v) {
-      if constexpr (is_dynamic_operand<std::remove_cvref_t<decltype(v)>>) x[n++] = &v;
-    };
-    (take(a), ...);
-    if (dtype const type = type_of_halves(x, n); type != dtype::bool_) [[unlikely]] {
-      result const y = f(in_float(a)...);
-      return y.dtype() == dtype::float32 ? dependent<to_t, result>{}(y, type) : y;
-    }
+    if (dtype const type = type_of_halves(x, tensors_among(x, a...)); type != dtype::bool_) [[unlikely]]
+      return rounded_to(type, f(in_float(a)...));
   }
   return f(a...);
 }
@@ -13213,82 +13238,100 @@ constexpr void needs_room(char const* op, X const& x, Y const& y) {
     if (is_complex(y.dtype()) && !is_complex(x.dtype()))
       refuse::dtype_does_not_fit(op, name(y.dtype()), name(x.dtype()));
 }
-/// Calls a composite that is made for real numbers on tensors.
+/// Calls the body of a composite on tensors: of complex ones by `varve/complex.hpp`, of float16 and bfloat16 in
+/// float32.
 template <class Tag, class... A>
-auto composed_of_real(A const&... a) {
+auto composed_on_tensors(A const&... a) {
+  using result = decltype(Tag::body(a...));
   tensor const* x[sizeof...(A)]{};
-  int n = 0;
-  auto const take = [&](auto const& v) {
-    if constexpr (is_dynamic_operand<std::remove_cvref_t<decltype(v)>>) x[n++] = &v;
-  };
-  (take(a), ...);
-  constexpr bool of_one = sizeof...(A) == 1 && std::is_same_v<decltype(Tag::body(a...)), tensor>;
-  tensor y = of_complex_operands(Tag::op_name, x, n, of_one ? complex_rule_of<Tag>() : complex_rule::refused);
-  if constexpr (of_one)
-    if (y.defined()) [[unlikely]]
-      return y;
-  return halves_in_float([](auto const&... v) { return Tag::body(v...); }, a...);
+  int const n = tensors_among(x, a...);
+  constexpr bool of_one = sizeof...(A) == 1 && std::is_same_v<result, tensor>;
+  if constexpr (!composite_takes_complex<Tag>) {
+    tensor y = of_complex_operands(Tag::op_name, x, n, of_one ? complex_rule_of<Tag>() : complex_rule::refused);
+    if constexpr (of_one)
+      if (y.defined()) [[unlikely]]
+        return y;
+  }
+  if constexpr (std::is_same_v<result, tensor>)
+    if (dtype const type = type_of_halves(x, n); type != dtype::bool_) [[unlikely]]
+      return rounded_to(type, Tag::body(in_float(a)...));
+  return Tag::body(a...);
 }
 /// Returns the result of a composite.
 template <class Tag, class... A>
 constexpr auto composed(A const&... a) {
-  constexpr bool of_tensors = (is_dynamic_operand<A> || ...);
   if constexpr (gives_view<Tag>) return Tag::body(a...);
   else if constexpr (keeps_elements<Tag>) return apart(Tag::body(a...), a...);
-  else if constexpr (of_tensors && !composite_takes_complex<Tag>) return composed_of_real<Tag>(a...);
-  else return halves_in_float([](auto const&... v) { return Tag::body(v...); }, a...);
+  else if constexpr ((is_dynamic_operand<A> || ...)) return composed_on_tensors<Tag>(a...);
+  else return Tag::body(a...);
 }
 /// A public call with all its arguments, presented as an operator. The modes that watch public calls process it as a
 /// whole; below them its body runs.
-template <class Tag, class... A>
 struct public_call : op_table {
-  std::tuple<A const&...> arguments;
-
-  template <std::size_t K>
-  using argument = std::tuple_element_t<K, std::tuple<A...>>;
-  explicit public_call(A const&... a)
-      : op_table{.name = Tag::op_name, .arity = (0 + ... + is_dynamic_operand<A>), .registered = &slot},
-        arguments(a...) {}
-
-  tensor run() {
-    boxed_args x;
-    attributes at;
-    auto const take = [&](auto const& v) {
-      if constexpr (is_dynamic_operand<std::remove_cvref_t<decltype(v)>>) x.push_back(v);
-      else if constexpr (requires { dims(to_dims(v)); } || std::is_integral_v<std::remove_cvref_t<decltype(v)>>) {
-        if (at.count < attributes::capacity) at.fact[at.count++] = to_dims(v);
-      }
-    };
-    std::apply([&](auto const&... v) { (take(v), ...); }, arguments);
-    return call_boxed({this, &at}, x);
-  }
+  using body_of_call = tensor (*)(public_call const&, boxed_args const&);
+  body_of_call body;
+  void const* const* arguments; // the addresses of all of them
+  public_call(char const* op, int operands, body_of_call body_, void const* const* arguments_)
+      : op_table{.name = op, .arity = operands, .registered = &slot}, body(body_), arguments(arguments_) {}
 
 private:
-  /// Runs the body. A mode may have replaced the operands; the other arguments stay as they were written.
-  static tensor body(void*, boxed_op const& op, dispatch_key_set, boxed_args const& x) {
-    auto const* self = static_cast<public_call const*>(op.table);
-    int k = 0;
-    return [&]<std::size_t... K>(std::index_sequence<K...>) {
-      auto const at = [&]<std::size_t I>(std::integral_constant<std::size_t, I>) -> decltype(auto) {
-        if constexpr (is_dynamic_operand<argument<I>>) return (x[k++]);
-        else return std::get<I>(self->arguments);
-      };
-      std::tuple<decltype(at(std::integral_constant<std::size_t, K>{}))...> const in{
-          at(std::integral_constant<std::size_t, K>{})...}; // braces, so that operands are taken in order
-      return static_cast<tensor>(composed<Tag>(std::get<K>(in)...));
-    }(std::index_sequence_for<A...>{});
+  static tensor run(void*, boxed_op const& op, dispatch_key_set, boxed_args const& x) {
+    auto const& self = *static_cast<public_call const*>(op.table);
+    return self.body(self, x);
   }
   static constexpr dispatch_table make_table() {
     dispatch_table t = unregistered;
-    for (auto& f : t.at) f = {&body};
+    for (auto& f : t.at) f = {&run};
     place(t, dispatch_key::pre_dispatch, unregistered.at[static_cast<int>(dispatch_key::pre_dispatch)]);
     place(t, dispatch_key::function_mode, unregistered.at[static_cast<int>(dispatch_key::function_mode)]);
     t.stops = dispatch_key_set::full();
     return t;
   }
-  static constexpr dispatch_table kernels = make_table();
-  static inline constinit std::atomic<dispatch_table const*> slot{&kernels};
+  static dispatch_table const kernels;
+  static std::atomic<dispatch_table const*> slot;
 };
+inline constexpr dispatch_table public_call::kernels = make_table();
+inline constinit std::atomic<dispatch_table const*> public_call::slot{&kernels};
+
+template <class V>
+void add_argument(boxed_args& x, attributes& at, V const& v) {
+  if constexpr (is_dynamic_operand<V>) x.push_back(v);
+  else if constexpr (requires { dims(to_dims(v)); } || std::is_integral_v<V>) {
+    if (at.count < attributes::capacity) at.fact[at.count++] = to_dims(v);
+  }
+}
+/// The number of operands among the first arguments, by argument.
+template <bool... Operand>
+inline constexpr auto operands_before = [] {
+  std::array<int, sizeof...(Operand)> r{};
+  bool const is[] = {Operand...};
+  for (std::size_t k = 1; k < r.size(); ++k) r[k] = r[k - 1] + is[k - 1];
+  return r;
+}();
+/// Returns an argument of a call, or the operand that a mode has put in its place.
+template <class A>
+auto const& argument_of(public_call const& c, std::size_t k, boxed_args const& x, int operand) {
+  if constexpr (is_dynamic_operand<A>) return x[operand];
+  else return *static_cast<A const*>(c.arguments[k]);
+}
+template <class Tag, class... A>
+tensor run_composite(public_call const& c, boxed_args const& x) {
+  constexpr auto before = operands_before<is_dynamic_operand<A>...>;
+  return [&]<std::size_t... K>(std::index_sequence<K...>) {
+    return static_cast<tensor>(composed<Tag>(detail::argument_of<A>(c, K, x, before[K])...));
+  }(std::index_sequence_for<A...>{});
+}
+/// Makes a call of a composite for the modes that watch public calls. They may replace its operands; the other
+/// arguments stay as they were written.
+template <class Tag, class... A>
+tensor call_watched_composite(A const&... a) {
+  void const* const all[] = {std::addressof(a)...};
+  public_call const c(Tag::op_name, (0 + ... + is_dynamic_operand<A>), &run_composite<Tag, A...>, all);
+  boxed_args x;
+  attributes at;
+  (add_argument(x, at, a), ...);
+  return call_boxed({&c, &at}, x);
+}
 } // namespace detail
 
 namespace detail {
@@ -13311,7 +13354,7 @@ struct composite_operator {
     } else {
       if constexpr ((detail::is_dynamic_operand<A> || ...))
         if (detail::public_calls_are_watched()) [[unlikely]]
-          return static_cast<decltype(Tag::body(a...))>(detail::public_call<Tag, A...>(a...).run());
+          return static_cast<decltype(Tag::body(a...))>(detail::call_watched_composite<Tag>(a...));
       if constexpr (detail::meets_trace<A...>) return Tag::body(detail::beside_trace(a, a...)...);
       else return detail::composed<Tag>(a...);
     }
@@ -16467,6 +16510,20 @@ template <class T>
 struct tree_members {};
 
 namespace detail {
+/// Returns the elements of all tuples in one. (`std::tuple_cat` costs a compiler several times as much.)
+constexpr std::tuple<> joined() { return {}; }
+template <class... A>
+constexpr std::tuple<A...> joined(std::tuple<A...> const& x) {
+  return x;
+}
+template <class... A, class... B, class... More>
+constexpr auto joined(std::tuple<A...> const& x, std::tuple<B...> const& y, More const&... more) {
+  auto const both = [&]<std::size_t... I, std::size_t... J>(std::index_sequence<I...>, std::index_sequence<J...>) {
+    return std::tuple<A..., B...>(std::get<I>(x)..., std::get<J>(y)...);
+  };
+  if constexpr (sizeof...(More) == 0) return both(std::index_sequence_for<A...>{}, std::index_sequence_for<B...>{});
+  else return detail::joined(both(std::index_sequence_for<A...>{}, std::index_sequence_for<B...>{}), more...);
+}
 template <class T>
 inline constexpr bool is_vector = false;
 template <class T, class A>
@@ -16746,6 +16803,38 @@ consteval bool fits_tree() {
 }
 } // namespace detail
 
+template <class F, class T, class... R>
+constexpr auto tree_map(F const& f, T const& t, R const&... r);
+
+namespace detail {
+/// True if a node has no nodes as elements. (Most have none, and are taken apart and put together in one step.)
+template <class T>
+inline constexpr bool has_leaves_alone = false;
+template <class... E>
+inline constexpr bool has_leaves_alone<std::tuple<E...>> = !(is_tree_node<std::remove_cvref_t<E>> || ...);
+template <class E, std::size_t N>
+inline constexpr bool has_leaves_alone<std::array<E, N>> = !is_tree_node<E>;
+template <class T>
+inline constexpr bool is_tuple = false;
+template <class... E>
+inline constexpr bool is_tuple<std::tuple<E...>> = true;
+template <std::size_t K, class F, class... T>
+constexpr auto map_element(F const& f, T const&... t) {
+  if constexpr ((has_leaves_alone<T> && ...)) return f(std::get<K>(t)...);
+  else return tree_map(f, std::get<K>(t)...);
+}
+template <class F, std::size_t... K, class T, class... R>
+constexpr auto map_elements(F const& f, std::index_sequence<K...>, T const& t, R const&... r) {
+  using results = std::tuple<decltype(detail::map_element<K>(f, t, r...))...>;
+  if constexpr (is_tuple<T>) {
+    return results{detail::map_element<K>(f, t, r...)...}; // braces, so that leaves are visited in order
+  } else {
+    results const leaves{detail::map_element<K>(f, t, r...)...};
+    return detail::remake(std::type_identity<T>{}, std::get<K>(leaves)...);
+  }
+}
+} // namespace detail
+
 /// Applies `f` to every leaf in order, together with the leaves at the same places of further trees of the same
 /// structure. Returns the tree of the results. Arrays stay arrays if all results have one type. Trees of different
 /// structure are refused, at compile time or with `shape_error`.
@@ -16775,36 +16864,34 @@ constexpr auto tree_map(F const& f, T const& t, R const&... r) {
     auto const leaves = tree_map(f, detail::members_of(t), detail::members_of(r)...);
     return std::apply([](auto const&... m) { return detail::remade<T>(m...); }, leaves);
   } else if constexpr (is_tree_node<T>) {
-    return [&]<std::size_t... K>(std::index_sequence<K...>) {
-      auto at = [&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
-        return tree_map(f, std::get<I>(t), std::get<I>(r)...);
-      };
-      [[maybe_unused]] std::tuple<decltype(at(std::integral_constant<std::size_t, K>{}))...> const leaves{
-          at(std::integral_constant<std::size_t, K>{})...}; // braces, so that leaves are visited in order
-      return detail::remake(std::type_identity<T>{}, std::get<K>(leaves)...);
-    }(std::make_index_sequence<std::tuple_size_v<T>>{});
+    return detail::map_elements(f, std::make_index_sequence<std::tuple_size_v<T>>{}, t, r...);
   } else {
     return f(t, r...);
   }
 }
 
 namespace detail {
-/// Returns `f` called with the elements of a tuple. Unlike `std::apply` it adds few layers to a compiler's message.
-template <class F, class T, std::size_t... K>
-constexpr auto call_with(F const& f, T const& t, std::index_sequence<K...>) {
-  if constexpr (!requires { f(std::get<K>(t)...); }) {
+/// Returns `f(x...)`. Refuses values that `f` cannot be called with.
+template <class F, class... X>
+constexpr auto called(F const& f, X&... x) {
+  if constexpr (!requires { f(x...); }) {
     static_assert(never<F>,
                   "varve: the function cannot be called with these values: the parameters of the function "
                   "must be auto (auto const&), not double, not array<double, 3>, no struct that is not const, "
                   "and as many as arguments were given");
     return 0;
   } else {
-    using Y = decltype(f(std::get<K>(t)...));
+    using Y = decltype(f(x...));
     // Parts of a value, such as `x.at(t)`, are returned as values.
     if constexpr (requires { typename std::remove_cvref_t<Y>::as_result; })
-      return typename std::remove_cvref_t<Y>::as_result(f(std::get<K>(t)...));
-    else return f(std::get<K>(t)...);
+      return typename std::remove_cvref_t<Y>::as_result(f(x...));
+    else return f(x...);
   }
+}
+/// Returns `f` called with the elements of a tuple. Unlike `std::apply` it adds few layers to a compiler's message.
+template <class F, class T, std::size_t... K>
+constexpr auto call_with(F const& f, T const& t, std::index_sequence<K...>) {
+  return detail::called(f, std::get<K>(t)...);
 }
 template <class F, class T>
 constexpr auto call_with(F const& f, T const& t) {
@@ -16830,14 +16917,27 @@ constexpr void tree_for_each(F const& f, T const& t) {
   }
 }
 
+template <class T>
+constexpr auto tree_leaves(T const& t);
+
+namespace detail {
+template <class... M>
+constexpr auto leaves_of(M const&... m) {
+  if constexpr (!(is_tree_node<M> || ...)) return std::tuple<M const&...>(m...);
+  else return detail::joined(tree_leaves(m)...);
+}
+} // namespace detail
+
 /// Returns references to all leaves in one flat tuple. A `std::vector`, map or optional contributes none.
 template <class T>
 constexpr auto tree_leaves(T const& t) {
   if constexpr (detail::is_run_time_node<T>) return std::tuple<>(); // its number of leaves is known only at run time
   else if constexpr (is_tree_node<T> && !detail::tuple_node<T>)
-    return detail::with_members(t, [](auto const&... m) { return std::tuple_cat(tree_leaves(m)...); });
+    return detail::with_members(t, [](auto const&... m) { return detail::leaves_of(m...); });
   else if constexpr (is_tree_node<T>)
-    return std::apply([](auto const&... e) { return std::tuple_cat(tree_leaves(e)...); }, t);
+    return [&]<std::size_t... K>(std::index_sequence<K...>) {
+      return detail::leaves_of(std::get<K>(t)...);
+    }(std::make_index_sequence<std::tuple_size_v<T>>{});
   else return std::tuple<T const&>(t);
 }
 
@@ -16852,6 +16952,15 @@ consteval std::size_t leaf_count() {
     }(std::make_index_sequence<std::tuple_size_v<elements_of<T>>>{});
   else return 1;
 }
+/// The positions of the first leaf of each element of a node, if its own first leaf is at `First`.
+template <class E, std::size_t First, std::size_t... K>
+consteval auto first_leaves(std::index_sequence<K...>) {
+  struct {
+    std::size_t at[sizeof...(K) + 1];
+  } r{{First, leaf_count<std::tuple_element_t<K, E>>()...}};
+  for (std::size_t k = 1; k <= sizeof...(K); ++k) r.at[k] += r.at[k - 1];
+  return r;
+}
 } // namespace detail
 
 /// Returns the tree of structure `T` whose leaves are the elements of a flat tuple from `First` on: the inverse of
@@ -16861,18 +16970,11 @@ constexpr auto tree_unflatten(L const& leaves) {
   if constexpr (is_tree_node<T>) {
     using E = detail::elements_of<T>;
     return [&]<std::size_t... K>(std::index_sequence<K...>) {
-      constexpr auto before = []<std::size_t I>(std::integral_constant<std::size_t, I>) {
-        return []<std::size_t... J>(std::index_sequence<J...>) {
-          return (detail::leaf_count<std::tuple_element_t<J, E>>() + ... + First);
-        }(std::make_index_sequence<I>{});
-      };
+      constexpr auto first = detail::first_leaves<E, First>(std::index_sequence<K...>{});
       if constexpr (detail::tuple_node<T>)
-        return detail::remake(
-            std::type_identity<T>{},
-            tree_unflatten<std::tuple_element_t<K, E>, before(std::integral_constant<std::size_t, K>{})>(leaves)...);
-      else
-        return detail::remade<T>(
-            tree_unflatten<std::tuple_element_t<K, E>, before(std::integral_constant<std::size_t, K>{})>(leaves)...);
+        return detail::remake(std::type_identity<T>{},
+                              tree_unflatten<std::tuple_element_t<K, E>, first.at[K]>(leaves)...);
+      else return detail::remade<T>(tree_unflatten<std::tuple_element_t<K, E>, first.at[K]>(leaves)...);
     }(std::make_index_sequence<std::tuple_size_v<E>>{});
   } else {
     return std::get<First>(leaves);
@@ -18577,7 +18679,7 @@ constexpr auto interpreter_at(X const& x, R const&... r) {
 template <int Limit, class... X>
 constexpr auto tower_of(X const&... x) {
   return [&]<int... L>(std::integer_sequence<int, L...>) {
-    return std::tuple_cat(detail::interpreter_at<L + 1>(x...)...);
+    return detail::joined(detail::interpreter_at<L + 1>(x...)...);
   }(std::make_integer_sequence<int, Limit - 1>{});
 }
 
@@ -18690,8 +18792,8 @@ inline constexpr int next_level = 1 + leaf_level<std::tuple<decltype(captures_of
 
 template <int Level, class F, class... X>
 constexpr auto leaves_tower(F const& f, X const&... x) {
-  return std::apply([](auto const&... v) { return tower_of<Level>(v...); },
-                    tree_leaves(std::tuple_cat(captures_of(f), std::tuple<X const&...>(x...))));
+  return detail::call_with([](auto const&... v) { return tower_of<Level>(v...); },
+                           tree_leaves(detail::joined(captures_of(f), std::tuple<X const&...>(x...))));
 }
 } // namespace detail
 
@@ -19374,10 +19476,6 @@ inline boxed_args part(boxed_args const& x, int from, int to) {
   return r;
 }
 
-template <class... A, class... P>
-constexpr auto joined(std::tuple<A...> const& x, P const&... y) {
-  return std::tuple_cat(x, y...);
-}
 template <class... P>
   requires(std::is_same_v<P, boxed_args> && ...)
 boxed_args joined(boxed_args x, P const&... y) {
@@ -19885,8 +19983,8 @@ constexpr auto first_traced(V const& v, R const&... r) {
 template <class F, class... X>
 constexpr auto traced_among([[maybe_unused]] F const& f, [[maybe_unused]] X const&... x) {
   if constexpr (any_traced<decltype(captures_of(f)), X...>())
-    return std::apply([](auto const&... v) { return first_traced(v...); },
-                      tree_leaves(std::tuple_cat(captures_of(f), std::tuple<X const&...>(x...))));
+    return detail::call_with([](auto const&... v) { return first_traced(v...); },
+                             tree_leaves(detail::joined(captures_of(f), std::tuple<X const&...>(x...))));
   else return none;
 }
 template <class V, int N>
@@ -20034,7 +20132,7 @@ public:
       else r.set(k, false);
       ++k;
     };
-    std::apply([&](auto const&... v) { (leaf(v), ...); }, tree_leaves(t));
+    detail::call_with([&](auto const&... v) { (leaf(v), ...); }, tree_leaves(t));
     return r;
   }
 
@@ -28873,7 +28971,7 @@ struct dual_fn {
     return [&]<std::size_t... K>(std::index_sequence<K...>) {
       constexpr std::size_t n = sizeof...(K);
       auto const y = f(in.close_dual(in, nth<K>(x...), nth<K + n>(x...))...);
-      return std::tuple_cat(as_tuple(tree_map([&](auto const& v) { return in.open_dual(v).primal; }, y)),
+      return detail::joined(as_tuple(tree_map([&](auto const& v) { return in.open_dual(v).primal; }, y)),
                             as_tuple(tree_map([&](auto const& v) { return full_tangent(in.open_dual(v)); }, y)));
     }(std::make_index_sequence<sizeof...(X) / 2>{});
   }
@@ -29033,7 +29131,7 @@ struct cond_call {
   }
   template <class A, class... X>
   static constexpr auto spread(A const& f, std::tuple<X...> const& x) {
-    return std::apply(f, x);
+    return detail::call_with(f, x);
   }
   /// Combines the tree of primals and the tree of tangents of the results into one tree, closed as pairs.
   template <class Y, class A>
@@ -29117,7 +29215,7 @@ namespace detail {
 /// Returns the operands followed by the captures of both closures.
 template <class T, class F, class... X>
 constexpr auto with_captures_of(T const& t, F const& f, X const&... x) {
-  return std::tuple_cat(std::tuple<X...>(x...), captures_of(t), captures_of(f));
+  return detail::joined(std::tuple<X...>(x...), captures_of(t), captures_of(f));
 }
 template <class T, class F, class... X>
 constexpr auto branch(bool p, T const& t, F const& f, X const&... x) {
@@ -29197,7 +29295,7 @@ constexpr auto cond_with_captures(P const& pred, T const& true_fn, F const& fals
         [&](auto const&... c) {
           return cond_call<std::remove_const_t<decltype(a)>, std::remove_const_t<decltype(b)>>{a, b}(pred, x..., c...);
         },
-        tree_leaves(std::tuple_cat(captured_values(true_fn), captured_values(false_fn))));
+        tree_leaves(detail::joined(captured_values(true_fn), captured_values(false_fn))));
   }
 }
 /// Runs `cond` by the boxed operator. Defined in boxed_cond.hpp.
@@ -34922,8 +35020,13 @@ void matmul(index_t m, index_t n, index_t k, matrix<T const> a, matrix<T const> 
       return kernel::matmul<T>(n, m, k, b.transposed(), a.transposed(), c.transposed(), accumulate);
     if (k == 1 && b.col == 1) return detail::multiply_outer<T>(m, n, a, b.data, c, accumulate);
     index_t const work = m * n * k / 8; // a multiplication costs less than an element of other loops
-    varve::fusion::share(m, detail::block_rows, work, [&](index_t from, index_t to) {
-      detail::multiply_blocked<T>(to - from, n, k, a.at(from, 0), b, c.at(from, 0), accumulate);
+    // Each part of the rows packs all of B, and each part of the columns all of A.
+    if (m >= n)
+      return varve::fusion::share_coarsely(m, detail::block_rows, work, [&](index_t from, index_t to) {
+        detail::multiply_blocked<T>(to - from, n, k, a.at(from, 0), b, c.at(from, 0), accumulate);
+      });
+    varve::fusion::share_coarsely(n, detail::block_cols<T>, work, [&](index_t from, index_t to) {
+      detail::multiply_blocked<T>(m, to - from, k, a, b.at(0, from), c.at(0, from), accumulate);
     });
   }
 }
@@ -42281,7 +42384,8 @@ public:
   using nodes_of_level = dependent<std::vector<int>, G>;
   std::vector<nodes_of_level> at_level{}; // single and elementwise nodes of each level, in order
   list<char> read_outside{};              // by operators or other groups, or as a result
-  int singles = 0;
+  int singles = 0, elementwise = 0;
+  bool rearranges = true; // true if all single operators only move elements
   index_t largest = 0; // largest number of elements of a computed value
 
   explicit steps_of_graph(G const& graph_) : g(graph_), read_outside(graph_.nodes.size(), 0) {
@@ -42298,6 +42402,8 @@ public:
       at_level.resize(std::max<std::size_t>(at_level.size(), static_cast<std::size_t>(level[n]) + 1));
       at_level[static_cast<std::size_t>(level[n])].push_back(n);
       singles += is[n] == part::single;
+      elementwise += is[n] == part::elementwise;
+      rearranges = rearranges && (is[n] != part::single || only_moves(what[n]));
       largest = std::max<index_t>(largest, numel(g.nodes[n].out.sizes).number());
     }
     for (int k = 0; k < g.regions[0].result_count; ++k) read_outside[base(result(k))] = 1;
@@ -42336,6 +42442,10 @@ private:
       return part::given;
     if (k == operator_class::reshape || k == operator_class::expand) return part::free;
     return is_pointwise(k) || k == operator_class::convert ? part::elementwise : part::single;
+  }
+  static bool only_moves(operator_class k) {
+    return k == operator_class::slice || k == operator_class::slice_backward || k == operator_class::permute ||
+           k == operator_class::cat;
   }
   int least_level(part of, int operand) const {
     int const b = base(operand);
@@ -42960,6 +43070,8 @@ private:
       if (n.op->kind != op_kind::placeholder && n.op->kind != op_kind::constant && !table_of(*n.op)) return false;
     steps_of_graph<G> const s(better);
     if (transforms && s.largest <= few) return false;
+    // Steps would make the padded derivative of each slice; called directly, these are added in place.
+    if (transforms && s.rearranges && s.elementwise > s.singles) return false;
     double gain = 0;
     for (auto const& l : s.at_level) gain += std::max<double>(0.0, s.gain(l));
     bool const pays = gain > misses;
@@ -46263,7 +46375,7 @@ constexpr auto mapped_sizes(T const& t) {
   } else if constexpr (is_tree_node<T> && !tuple_node<T>) {
     return mapped_sizes<D>(members_of(t));
   } else if constexpr (is_tree_node<T>) {
-    return std::apply([](auto const&... e) { return std::tuple_cat(mapped_sizes<D>(e)...); }, t);
+    return detail::call_with([](auto const&... e) { return detail::joined(mapped_sizes<D>(e)...); }, t);
   } else {
     static_assert(value<T>, "varve: vmap: an argument that is not a value cannot be mapped; give it in_dims none");
     auto size = [](dims const& s, dims const& a) {
@@ -46293,7 +46405,7 @@ constexpr auto common_size(std::tuple<N, M...> const& sizes) {
     return N{};
   } else {
     dims const n = to_dims(std::get<0>(sizes));
-    std::apply(
+    detail::call_with(
         [&](auto const&... s) { ((to_dims(s) == n ? void() : refuse::mapped_sizes_differ(n, to_dims(s))), ...); },
         sizes);
     return n;
@@ -46425,7 +46537,7 @@ private:
   }
   template <std::size_t... K, class... X>
   constexpr auto call(std::index_sequence<K...>, X const&... x) const {
-    auto sizes = std::tuple_cat(detail::mapped_sizes<detail::dim_at<K, In...>()>(x)...);
+    auto sizes = detail::joined(detail::mapped_sizes<detail::dim_at<K, In...>()>(x)...);
     using S = decltype(sizes);
     static_assert(std::tuple_size_v<S> != 0, "varve: vmap: at least one argument must be mapped");
     static_assert(std::tuple_size_v<S> == 0 || detail::sizes_agree<S>,
@@ -47207,6 +47319,12 @@ inline index_t size_of_last(tensor const& x, dims const& axis) {
   return x.sizes()[rank - 1].bits;
 }
 inline tensor contiguous_or_copy(tensor const& x) { return x.is_contiguous() ? x : contiguous_copy(x); }
+/// Calls `f(first, last)` for rows of `n` elements of a tensor, in threads that share them if there are many.
+template <class F>
+void share_rows(index_t n, tensor const& x, F const& f) {
+  index_t const all = numel(x.sizes()).bits;
+  fusion::share(all / n, 1, all, f);
+}
 /// Returns the result that `Kernel::run<T>(rows, n, x..., result)` computes from tensors of one shape, which are copied
 /// unless they are contiguous.
 template <class Kernel, class... X>
@@ -47217,7 +47335,7 @@ tensor map_rows(index_t n, tensor const& x, X const&... more) {
     [&]<std::size_t... K>(std::index_sequence<K...>) {
       T const* const in[] = {floats_of<T>(all[K])...};
       T* const out = static_cast<T*>(r.raw());
-      fusion::share(numel(x.sizes()).bits / n, 1, numel(x.sizes()).bits, [&](index_t from, index_t to) {
+      share_rows(n, x, [&](index_t from, index_t to) {
         Kernel::template run<T>(to - from, n, (in[K] + from * n)..., out + from * n);
       });
     }(std::make_index_sequence<1 + sizeof...(X)>{});
@@ -49247,7 +49365,7 @@ template <class Y>
 constexpr auto leaves_of_outputs(Y const& y) {
   if constexpr (is_none<Y>) return std::tuple<>{};
   else if constexpr (tuple_node<Y>)
-    return call_with([](auto const&... e) { return std::tuple_cat(leaves_of_outputs(e)...); }, y);
+    return call_with([](auto const&... e) { return detail::joined(leaves_of_outputs(e)...); }, y);
   else return tree_leaves(y);
 }
 template <class Y>
@@ -49284,7 +49402,7 @@ struct flat_step {
   template <class... V>
   constexpr auto operator()(V const&... v) const {
     auto const y = call(std::tie(v...));
-    return copied(std::tuple_cat(tree_leaves(y.first), leaves_of_outputs(y.second)));
+    return copied(detail::joined(tree_leaves(y.first), leaves_of_outputs(y.second)));
   }
   template <class L>
   constexpr auto call(L const& leaves) const {
@@ -49448,7 +49566,7 @@ constexpr auto scan_of_values(F const& f, Init const& init, Xs const& xs, bool r
   using X = count_t<static_cast<int>(std::tuple_size_v<decltype(front)>)>;
   static_assert(C::value > 0 || std::is_same_v<Init, std::tuple<>>,
                 "varve: scan: init holds no value; a step must carry one at least");
-  using structure = decltype(step{bare}.call(std::tuple_cat(std::declval<tree_alike<false, decltype(carried)>>(),
+  using structure = decltype(step{bare}.call(detail::joined(std::declval<tree_alike<false, decltype(carried)>>(),
                                                             std::declval<tree_alike<true, decltype(front)>>(),
                                                             std::declval<tree_alike<false, decltype(captured)>>())));
   static_assert(gives_pair<structure>,
@@ -50144,7 +50262,7 @@ inline constexpr bool is_scope<scope<I...>> = true;
 /// Returns the scope as it is inside one more mode.
 template <class In, class... I>
 constexpr auto within(scope<I...> const& s, In const& in) {
-  return scope<I..., In>{std::tuple_cat(s.stack, std::make_tuple(in))};
+  return scope<I..., In>{detail::joined(s.stack, std::make_tuple(in))};
 }
 } // namespace detail
 
@@ -50435,7 +50553,7 @@ constexpr auto associative_scan(F const& combine, Xs const& xs) {
   } else {
     auto const values = tree_map([](auto const& v) { return detail::plain(v); }, xs);
     auto const captured = detail::captures_of(combine);
-    auto const all = std::tuple_cat(tree_leaves(values), tree_leaves(captured));
+    auto const all = detail::joined(tree_leaves(values), tree_leaves(captured));
     auto const lift = detail::lift_of(all);
     return run(tree_map(lift, values), lift);
   }
@@ -50489,7 +50607,7 @@ template <class F, class Xs, class... A>
 constexpr auto map(F const& f, Xs const& xs, A const&... args) {
   auto const& bare = detail::without_captures(f);
   using step = detail::map_step<std::remove_cvref_t<decltype(bare)>>;
-  auto const rows = detail::capturing(step{bare}, std::tuple_cat(std::tuple<A...>(args...), detail::captures_of(f)));
+  auto const rows = detail::capturing(step{bare}, detail::joined(std::tuple<A...>(args...), detail::captures_of(f)));
   if constexpr (detail::tree_is_dynamic<Xs>() ||
                 detail::tree_is_dynamic<std::remove_cvref_t<decltype(rows.captures)>>())
     return detail::scan_on_tensors<0>(rows, std::tuple<>{}, xs, false).second;
@@ -50552,10 +50670,6 @@ struct rules<while_loop_t> : rules<scan_t> {
 };
 
 namespace detail {
-template <class T>
-inline constexpr bool is_tuple = false;
-template <class... T>
-inline constexpr bool is_tuple<std::tuple<T...>> = true;
 /// One of the two functions of `while_loop`, on flat values. After the carried values both functions receive
 /// (additional..., captures of the condition..., captures of the body...). This function passes on the first
 /// `Additional` of these, and `Own` from `From` on.
@@ -50621,11 +50735,11 @@ constexpr auto while_loop(W const& cond_fn, B const& body_fn, Carried const& car
                 "varve: while_loop: the bound on the steps is a number from 1 on; without one it is not given");
   using W_captures = std::remove_cvref_t<decltype(detail::captures_of(cond_fn))>;
   using B_captures = std::remove_cvref_t<decltype(detail::captures_of(body_fn))>;
-  using behind = decltype(std::tuple_cat(std::tuple<A...>(additional...), detail::captures_of(cond_fn),
+  using behind = decltype(detail::joined(std::tuple<A...>(additional...), detail::captures_of(cond_fn),
                                          detail::captures_of(body_fn)));
   constexpr std::size_t a = sizeof...(A), w = std::tuple_size_v<W_captures>, b = std::tuple_size_v<B_captures>;
   behind const more =
-      std::tuple_cat(std::tuple<A...>(additional...), detail::captures_of(cond_fn), detail::captures_of(body_fn));
+      detail::joined(std::tuple<A...>(additional...), detail::captures_of(cond_fn), detail::captures_of(body_fn));
   auto const condition = detail::loop_function<a, a, w, Carried, behind>(detail::without_captures(cond_fn));
   auto const body = detail::loop_function<a, a + w, b, Carried, behind>(detail::without_captures(body_fn));
   if constexpr (detail::tree_is_dynamic<Carried>() || detail::tree_is_dynamic<behind>()) {
@@ -55628,8 +55742,11 @@ struct whole_layer_norm {
     tensor y = tensor::empty(in.sizes(), in.dtype());
     on_floats(in.dtype(), [&]<class T>() {
       operands<T> const o([&](int k) -> tensor const& { return *x[k]; });
-      kernel::layer_norm_rows(numel(in.sizes()).bits / n, n, floats_of<T>(in), o.w, o.b, o.eps,
-                              static_cast<T*>(y.raw()));
+      T const* const from = floats_of<T>(in);
+      T* const to = static_cast<T*>(y.raw());
+      share_rows(n, in, [&](index_t first, index_t last) {
+        kernel::layer_norm_rows(last - first, n, from + first * n, o.w, o.b, o.eps, to + first * n);
+      });
     });
     return y;
   }
@@ -55639,14 +55756,18 @@ struct whole_layer_norm {
     tensor r = tensor::empty(i == 0 ? in.sizes() : x[2].sizes(), in.dtype());
     on_floats(in.dtype(), [&]<class T>() {
       T const eps = static_cast<T>(x[1].template item<double>());
-      index_t const rows = numel(in.sizes()).bits / n;
       T* const to = static_cast<T*>(r.raw());
       if (i != 0)
-        return kernel::layer_norm_backward_weight(rows, n, floats_of<T>(cotangent), floats_of<T>(in), eps, to);
+        return kernel::layer_norm_backward_weight(numel(in.sizes()).bits / n, n, floats_of<T>(cotangent),
+                                                  floats_of<T>(in), eps, to);
       tensor weight;
       if constexpr (Weight) weight = contiguous_or_copy(x[2]);
-      kernel::layer_norm_backward_rows(rows, n, floats_of<T>(cotangent), floats_of<T>(in),
-                                       Weight ? floats_of<T>(weight) : nullptr, eps, to);
+      T const *const slope = floats_of<T>(cotangent), *const from = floats_of<T>(in),
+                     *const w = Weight ? floats_of<T>(weight) : nullptr;
+      share_rows(n, in, [&](index_t first, index_t last) {
+        index_t const at = first * n;
+        kernel::layer_norm_backward_rows(last - first, n, slope + at, from + at, w, eps, to + at);
+      });
     });
     return r;
   }
@@ -56700,7 +56821,7 @@ struct chunked_vmap_function<F, in_dims_t<In...>, out_dims_t<Out...>, R> {
 private:
   template <std::size_t... K, class... X>
   auto call(std::index_sequence<K...>, X const&... x) const {
-    auto const sizes = std::tuple_cat(detail::mapped_sizes<detail::dim_at<K, In...>()>(x)...);
+    auto const sizes = detail::joined(detail::mapped_sizes<detail::dim_at<K, In...>()>(x)...);
     index_t const n = to_dims(detail::common_size(sizes))[0];
     auto const run = [&](index_t from, index_t to) {
       return f(detail::part_of<detail::dim_at<K, In...>()>(x, from, to)...);
