@@ -1,56 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
+#include "jacobian_test.hpp"
+
 #include <varve/autograd/backward.hpp>
 #include <varve/compile/compile.hpp>
 #include <varve/complex.hpp>
-#include <varve/sparse.hpp>
-#include <varve/varve.hpp>
 
-#include <functional>
 #include <random>
-#include <varve_test.hpp>
 
-namespace vv = varve;
-using vv::array, vv::sparsity_pattern, vv::tensor;
-
-namespace {
-using function = std::function<tensor(tensor const&)>;
-tensor row(vv::index_t n, double from = 0.3) { return vv::arange(n, vv::dtype::float64) * 0.1 + from; }
-bool close(tensor const& a, tensor const& b, double by = 1e-10) {
-  if (!(a.sizes() == b.sizes())) return false;
-  tensor const d = vv::reshape(vv::abs(vv::to(a, vv::dtype::float64) - vv::to(b, vv::dtype::float64)), {a.numel()});
-  for (double const v : d.to_vector<double>())
-    if (!(v <= by)) return false;
-  return true;
-}
-tensor dense(function const& f, tensor const& x) {
-  tensor const j = vv::jacfwd(f)(x);
-  return vv::reshape(j, {j.numel() / (x.numel() ? x.numel() : 1), x.numel()});
-}
-
-constexpr auto bratu = [](auto const& x) { // u'' + e^u, with 0 at the ends
-  auto const n = vv::shape_of(x);
-  auto const left = vv::slice_backward(vv::slice(x, vv::axis<0>, vv::range<0, -1>), n, vv::ints<0, 1, 8, 1>{});
-  auto const right = vv::slice_backward(vv::slice(x, vv::axis<0>, vv::range<1, vv::end>), n, vv::ints<0, 0, 7, 1>{});
-  return left - 2.0 * x + right + 0.1 * vv::exp(x);
-};
-constexpr auto rosenbrock = [](auto const& x) {
-  auto const a = vv::slice(x, vv::axis<0>, vv::range<0, -1>), b = vv::slice(x, vv::axis<0>, vv::range<1, vv::end>);
-  return vv::sum(100.0 * vv::square(b - a * a) + vv::square(1.0 - a));
-};
-tensor laplace(tensor const& x) { // [n, n], zeros around
-  tensor const p = vv::pad(x, vv::dims{1, 1, 1, 1});
-  auto const part = [&](vv::index_t i, vv::index_t j) {
-    return vv::slice(vv::slice(p, 0, i, i + x.size(0)), 1, j, j + x.size(1));
-  };
-  return part(0, 1) + part(2, 1) + part(1, 0) + part(1, 2) - 4.0 * x + vv::sin(x);
-}
-tensor arrow(tensor const& x) { // the first element and one more in each result; the first result reads all
-  tensor const head = vv::slice(x, 0, 0, 1);
-  return vv::cat(std::tuple(vv::reshape(vv::sum(x * x), {1}), vv::slice(x, 0, 1, x.size(0)) * head), 0);
-}
-} // namespace
-
-constexpr array<double, 8> at{0.1, 0.4, -0.2, 0.3, 0.9, -0.7, 0.2, 0.5};
 constexpr auto jacobian_at = vv::sparse_jacobian(bratu)(at);
 static_assert(jacobian_at.pattern() == sparsity_pattern::banded(8, 8, 1, 1).view());
 static_assert(vv::sparse_jacobian(bratu).passes(at) == 3);
@@ -150,50 +106,6 @@ TEST_CASE("sparse_jacobian: dtypes, layouts", "[sparse]") {
   }
   auto const narrows = [](tensor const& x) { return vv::to(x, vv::dtype::float32) * 2.0; };
   CHECK(vv::sparse_jacobian(narrows)(row(3)).values.dtype() == vv::dtype::float32);
-}
-
-TEST_CASE("sparse_jacobian: under transforms and in programs", "[sparse]") {
-  auto const f = [](tensor const& x) { return bratu(x); };
-  auto const j = vv::sparse_jacobian(f);
-  tensor const many = vv::reshape(row(24), {3, 8});
-  auto const values = [&](tensor const& x) { return j.values(x); };
-  tensor const each = vv::vmap(values)(many);
-  for (int k = 0; k < 3; ++k) CHECK(close(vv::select(each, 0, k), j.values(vv::select(many, 0, k))));
-  CHECK(close(vv::compile(values)(row(8)), j.values(row(8))));
-  auto const norm = [&](tensor const& x) { return vv::sum(vv::square(j.values(x))); };
-  auto const norm_of_dense = [&](tensor const& x) { return vv::sum(vv::square(vv::jacfwd(f)(x))); };
-  CHECK(close(vv::grad(norm)(row(8)), vv::grad(norm_of_dense)(row(8))));
-  CHECK(close(vv::jvp(norm, std::tuple(row(8)), std::tuple(row(8))).second,
-              vv::jvp(norm_of_dense, std::tuple(row(8)), std::tuple(row(8))).second));
-  CHECK(close(vv::interpret(vv::make_fx(values)(row(8)), vv::boxed_args(row(8, 0.7)))[0], j.values(row(8, 0.7))));
-  tensor x = row(8);
-  x.requires_grad_();
-  vv::sum(vv::square(j.values(x))).backward();
-  CHECK(close(x.grad(), vv::grad(norm_of_dense)(row(8))));
-  CHECK(close(vv::vmap(vv::grad(norm))(many), vv::vmap(vv::grad(norm_of_dense))(many)));
-  auto const fresh =
-      vv::sparse_jacobian([c = 2.0](tensor const& v) { return bratu(v) * c; }); // the plan is made inside
-  CHECK(close(vv::vmap([&](tensor const& v) { return fresh.values(v); })(many), 2.0 * each));
-}
-
-TEST_CASE("sparse_jacobian: fused", "[sparse]") {
-  auto const h = vv::fuse([](auto const& x) { return vv::sparse_hessian(rosenbrock).values(x); });
-  auto const j = vv::fuse([](auto const& x) { return vv::sparse_jacobian(bratu).values(x); });
-  auto const a = h(at), b = vv::sparse_hessian(rosenbrock).values(at);
-  for (int k = 0; k < 22; ++k) CHECK(a.data[k] == Approx(b.data[k]));
-  constexpr array<double, 2, 8> many{0.1, 0.4, -0.2, 0.3, 0.9, -0.7, 0.2, 0.5, 1, 2, 3, 4, 5, 6, 7, 8};
-  constexpr auto values = [](auto const& x) { return vv::sparse_hessian(rosenbrock).values(x); };
-  constexpr auto by_hand = vv::vmap(values)(many);
-  auto const batch = vv::fuse(vv::vmap(values))(many);
-  for (int k = 0; k < 44; ++k) CHECK(batch.data[k] == Approx(by_hand.data[k]));
-  for (int k = 0; k < 22; ++k) CHECK(by_hand.data[k] == Approx(b.data[k]));
-  constexpr auto norm = [](auto const& x) { return vv::sum(vv::square(vv::sparse_jacobian(bratu).values(x))); };
-  constexpr auto norm_of_dense = [](auto const& x) { return vv::sum(vv::square(vv::jacfwd(bratu)(x))); };
-  auto const g = vv::fuse(vv::grad(norm))(at), g2 = vv::grad(norm)(at), g3 = vv::grad(norm_of_dense)(at);
-  for (int k = 0; k < 8; ++k) CHECK(g.data[k] == Approx(g3.data[k]).margin(1e-12));
-  for (int k = 0; k < 8; ++k) CHECK(g2.data[k] == Approx(g3.data[k]).margin(1e-12));
-  auto const c = j(at), d = vv::sparse_jacobian(bratu).values(at);
-  for (int k = 0; k < 22; ++k) CHECK(c.data[k] == Approx(d.data[k]));
 }
 
 TEST_CASE("sparse_jacobian: plans are kept, and made again where they do not fit", "[sparse]") {

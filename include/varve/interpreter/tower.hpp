@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
+#include <varve/core/tree.hpp>
 #include <varve/interpreter/rule_call.hpp>
 
 #include <tuple>
