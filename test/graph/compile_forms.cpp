@@ -77,6 +77,13 @@ TEST_CASE("compile: takes the form that is fastest", "[graph][compile]") {
         return vv::grad([](tensor const& v) { return vv::sum(v) * vv::sum(v * v); })(a);
       },
       few, few);
+  check( // a permutation beside rows
+      steps,
+      [](tensor const& a, tensor const& b) {
+        return vv::vmap([](tensor const& u, tensor const& v) { return chain(u, v); }, vv::in_dims<0, 0>,
+                        vv::out_dims<1>)(a, b);
+      },
+      x, y);
   check( // of slices and arithmetic
       whole,
       [](tensor const& a, tensor const& b) {

@@ -167,8 +167,9 @@ private:
       if (n.op->kind != op_kind::placeholder && n.op->kind != op_kind::constant && !table_of(*n.op)) return false;
     steps_of_graph<G> const s(better);
     if (transforms && s.largest <= few) return false;
-    // Steps would make the padded derivative of each slice; called directly, these are added in place.
-    if (transforms && s.rearranges && s.elementwise > s.singles) return false;
+    // Steps would make the padded derivative of each slice; called directly, these are added in place. Axes that are
+    // permuted are slower in blocks than by their kernel.
+    if (transforms && s.rearranges && s.elementwise > s.singles && s.permuted <= s.padded) return false;
     double gain = 0;
     for (auto const& l : s.at_level) gain += std::max<double>(0.0, s.gain(l));
     bool const pays = gain > misses;
