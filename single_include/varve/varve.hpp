@@ -42382,11 +42382,11 @@ public:
   list<part> is{};
   list<int> level{};
   using nodes_of_level = dependent<std::vector<int>, G>;
-  std::vector<nodes_of_level> at_level{}; // single and elementwise nodes of each level, in order
-  list<char> read_outside{};              // by operators or other groups, or as a result
-  int singles = 0, elementwise = 0;
-  bool rearranges = true; // true if all single operators only move elements
-  index_t largest = 0; // largest number of elements of a computed value
+  std::vector<nodes_of_level> at_level{};                     // single and elementwise nodes of each level, in order
+  list<char> read_outside{};                                  // by operators or other groups, or as a result
+  int singles = 0, elementwise = 0, permuted = 0, padded = 0; // numbers of nodes
+  bool rearranges = true;                                     // true if all single operators only move elements
+  index_t largest = 0;                                        // largest number of elements of a computed value
 
   explicit steps_of_graph(G const& graph_) : g(graph_), read_outside(graph_.nodes.size(), 0) {
     list<operator_class> const what = identify(g);
@@ -42403,6 +42403,8 @@ public:
       at_level[static_cast<std::size_t>(level[n])].push_back(n);
       singles += is[n] == part::single;
       elementwise += is[n] == part::elementwise;
+      permuted += what[n] == operator_class::permute;
+      padded += what[n] == operator_class::slice_backward;
       rearranges = rearranges && (is[n] != part::single || only_moves(what[n]));
       largest = std::max<index_t>(largest, numel(g.nodes[n].out.sizes).number());
     }
@@ -43070,8 +43072,9 @@ private:
       if (n.op->kind != op_kind::placeholder && n.op->kind != op_kind::constant && !table_of(*n.op)) return false;
     steps_of_graph<G> const s(better);
     if (transforms && s.largest <= few) return false;
-    // Steps would make the padded derivative of each slice; called directly, these are added in place.
-    if (transforms && s.rearranges && s.elementwise > s.singles) return false;
+    // Steps would make the padded derivative of each slice; called directly, these are added in place. Axes that are
+    // permuted are slower in blocks than by their kernel.
+    if (transforms && s.rearranges && s.elementwise > s.singles && s.permuted <= s.padded) return false;
     double gain = 0;
     for (auto const& l : s.at_level) gain += std::max<double>(0.0, s.gain(l));
     bool const pays = gain > misses;
